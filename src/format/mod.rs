@@ -1,0 +1,18 @@
+//! Layer 0: bytes to typed views and back. No I/O on files, no paths, no clock, no threads, no prose.
+//!
+//! Everything read from outside enters through [`Cursor`]; nothing here can panic on any input. Views borrow the bytes they
+//! describe. A [`FormatError`] is a place and typed facts; whether it matters is decided in `ops`.
+//!
+//! Layouts follow Apache Kafka's `org.apache.kafka.common.record` and `org.apache.kafka.storage.internals.log`.
+
+pub mod crc;
+mod cursor;
+mod error;
+mod types;
+pub mod varint;
+
+pub use cursor::Cursor;
+pub use error::{FormatError, FormatErrorKind, Shape};
+pub use types::{
+    LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId, Sequence, TimestampMs, TimestampType, len_u64, len_usize,
+};

@@ -1,0 +1,1 @@
+//! Layer 2: the only module that may create, write, rename, sync or remove.

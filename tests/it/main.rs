@@ -1,0 +1,9 @@
+//! The one integration binary.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed test may panic"
+)]
