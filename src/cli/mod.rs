@@ -1,5 +1,7 @@
 //! Layer 5: arguments to operations to output to exit status.
 
+pub mod args;
+
 use std::process::ExitCode;
 
 /// Runs the process's own arguments.
