@@ -42,6 +42,22 @@ pub fn crc32(data: &[u8]) -> u32 {
     crc32fast::hash(data)
 }
 
+/// CRC-32 of data that arrives in pieces.
+#[derive(Clone, Default, Debug)]
+pub struct Crc32Stream(crc32fast::Hasher);
+
+impl Crc32Stream {
+    /// Adds the next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The checksum of all pieces.
+    pub fn value(self) -> u32 {
+        self.0.finalize()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,12 +5,20 @@
 //!
 //! Layouts follow Apache Kafka's `org.apache.kafka.common.record` and `org.apache.kafka.storage.internals.log`.
 
+mod batch;
+mod batches;
 pub mod crc;
 mod cursor;
 mod error;
+pub mod record;
+pub mod resync;
 mod types;
 pub mod varint;
 
+pub use batch::{
+    Attributes, BATCH_HEADER, Batch, BatchHeader, CrcStream, HEADER_UP_TO_MAGIC, LEAST_SIZE, LOG_OVERHEAD,
+};
+pub use batches::{Batches, is_cut};
 pub use cursor::Cursor;
 pub use error::{FormatError, FormatErrorKind, Shape};
 pub use types::{
