@@ -5,5 +5,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a failed test may panic"
+    clippy::format_collect,
+    reason = "a failed test may panic, and need not be fast"
 )]
+
+mod support;

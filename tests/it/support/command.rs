@@ -1,0 +1,86 @@
+//! The built program, and all that it said.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::json;
+
+/// What one run of the program left: both streams and the exit status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CommandOutput {
+    args: Vec<OsString>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+    pub(crate) status: i32,
+}
+
+/// Runs `segtool` with these arguments, without a terminal and without the environment's settings.
+pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> CommandOutput {
+    run_in(Path::new(env!("CARGO_MANIFEST_DIR")), args)
+}
+
+/// The same in a working directory.
+pub(crate) fn run_in<S: AsRef<OsStr>>(directory: &Path, args: impl IntoIterator<Item = S>) -> CommandOutput {
+    let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+    let output = Command::new(env!("CARGO_BIN_EXE_segtool"))
+        .args(&args)
+        .current_dir(directory)
+        .env_clear()
+        .envs(["PATH", "TMPDIR", "LLVM_PROFILE_FILE"].iter().filter_map(|key| Some((key, std::env::var_os(key)?))))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let status =
+        output.status.code().unwrap_or_else(|| panic!("segtool {args:?} ended by a signal: {}", output.status));
+    let stderr = String::from_utf8(output.stderr).expect("stderr is prose");
+    CommandOutput { args, stdout: output.stdout, stderr, status }
+}
+
+impl CommandOutput {
+    /// Standard output as text.
+    #[track_caller]
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).unwrap_or_else(|error| panic!("stdout is not UTF-8: {error}\n{self}"))
+    }
+
+    /// Standard output as one JSON document.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("stdout is not JSON: {error}\n{self}"))
+    }
+
+    /// Standard output as JSON Lines.
+    #[track_caller]
+    pub(crate) fn json_lines(&self) -> Vec<serde_json::Value> {
+        json::lines(&self.stdout)
+    }
+
+    /// The same output, after a check of its exit status.
+    #[track_caller]
+    pub(crate) fn expect_status(self, status: i32) -> Self {
+        assert_eq!(self.status, status, "{self}");
+        self
+    }
+
+    /// Everything as one text for comparison with a golden file, each `from` replaced by its `to`: paths of a sandbox,
+    /// numbers that differ between runs.
+    pub(crate) fn normalised(&self, replacements: &[(&str, &str)]) -> String {
+        replacements.iter().fold(self.to_string(), |text, (from, to)| text.replace(from, to))
+    }
+}
+
+impl fmt::Display for CommandOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "$ segtool")?;
+        for arg in &self.args {
+            write!(f, " {}", arg.to_string_lossy())?;
+        }
+        writeln!(f, "\n{}", String::from_utf8_lossy(&self.stdout))?;
+        if !self.stderr.is_empty() {
+            writeln!(f, "[stderr]\n{}", self.stderr)?;
+        }
+        writeln!(f, "[exit {}]", self.status)
+    }
+}
