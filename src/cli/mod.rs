@@ -1,6 +1,9 @@
 //! Layer 5: arguments to operations to output to exit status.
 
 pub mod args;
+pub mod config_file;
+mod properties;
+mod settings;
 
 use std::process::ExitCode;
 
