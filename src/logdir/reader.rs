@@ -54,8 +54,8 @@ pub(crate) fn describe_type(file_type: std::fs::FileType) -> &'static str {
 impl SegmentFile {
     /// Opens a file for reading. A directory, FIFO, socket or device is refused without waiting on it.
     pub fn open(path: &Path, mode: IoMode) -> Result<Self, ReadError> {
-        let nonblocking =
-            i32::try_from(rustix::fs::OFlags::NONBLOCK.bits() | rustix::fs::OFlags::NOCTTY.bits()).unwrap_or(0);
+        // Without O_NONBLOCK opening a FIFO waits for a writer.
+        let nonblocking = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or(0);
         let file = std::fs::OpenOptions::new()
             .read(true)
             .custom_flags(nonblocking)
@@ -325,8 +325,12 @@ impl<'f> LogScanner<'f> {
     }
 
     fn read_header(&mut self, position: Position, left: u64) -> Result<BatchHeader, ScanStop> {
-        let wanted = len_usize(left).min(HEADER_BYTES);
-        self.ensure(position, wanted).map_err(ScanStop::Unreadable)?;
+        let mut wanted = len_usize(left).min(HEADER_BYTES);
+        if self.ensure(position, wanted).is_err() {
+            // The last legacy message before an unreadable range is shorter than a header of magic 2.
+            wanted = wanted.min(HEADER_UP_TO_MAGIC + 1);
+            self.ensure(position, wanted).map_err(ScanStop::Unreadable)?;
+        }
         let bytes = self.held(position, wanted);
         // The size decides before the rest of the header is looked at: a torn batch may lack even that.
         let size = bytes.get(8..12).and_then(|b| b.first_chunk::<4>()).map_or(0, |b| i32::from_be_bytes(*b));
@@ -398,13 +402,11 @@ impl<'f> LogScanner<'f> {
     /// What is held from `position` to the end of the buffer or of the scan, 512 KiB at most.
     fn held_from(&self, position: Position) -> &[u8] {
         let left = len_usize(self.end.since(position)).min(READ_BYTES);
-        match self.file.map {
-            Some(_) => self.held(position, left),
-            None => {
-                let held = len_usize(self.buffer_start.advance(len_u64(self.filled)).since(position));
-                self.held(position, held.min(left))
-            }
+        if self.file.map.is_some() {
+            return self.held(position, left);
         }
+        let held = len_usize(self.buffer_start.advance(len_u64(self.filled)).since(position));
+        self.held(position, held.min(left))
     }
 
     /// The first place at or after `from` where a sound batch stands: header within `bounds`, checksum right. Reads no more than
