@@ -10,6 +10,7 @@ mod batches;
 pub mod crc;
 mod cursor;
 mod error;
+pub mod java_number;
 pub mod record;
 pub mod resync;
 mod types;
