@@ -1,1 +1,18 @@
-//! Layer 3: the work. Options go in, a report or a plan comes out. No flags, no printing, no clock of its own.
+//! Layer 3: the work. Options go in, a report or a plan comes out. No flags, no printing, no clock, no randomness of its own.
+//!
+//! Every operation has the same shape, in plain functions:
+//!
+//! ```text
+//! pub struct Options { .. }     plain data, Default
+//! pub struct Report  { .. }     what was seen: comparable, sorted, without wall-clock time
+//! pub struct Plan    { .. }     what would be written, with the reason of each step
+//! pub fn inspect(input, &Options, &dyn Progress)      -> Result<Report, OpError>     commands that read
+//! pub fn plan   (input, &Options, now)                -> Result<Plan, OpError>       commands that write: first this
+//! pub fn apply  (Plan, &impl Fs, &dyn Progress)       -> Result<Report, OpError>     then this, the only caller of `store`
+//! ```
+
+mod finding;
+mod progress;
+
+pub use finding::{Fact, Finding, FindingId, Location, Repair, Severity};
+pub use progress::{Hidden, Progress};
