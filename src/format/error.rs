@@ -1,5 +1,6 @@
 //! What can be wrong with bytes: a position and typed facts. The path is added by `logdir`, the sentence by `render`.
 
+use super::compression::{Codec, CodecFault};
 use super::{Position, TimestampMs};
 
 /// The structure that was being read when bytes turned out wrong.
@@ -108,13 +109,13 @@ pub enum FormatErrorKind {
         /// The checksum of the data.
         computed: u32,
     },
-    /// A decompressor refused its input.
+    /// A compressed stream is not one that Kafka reads.
     #[error("{codec} stream: {fault}")]
     Decompression {
-        /// Kafka's name of the codec.
-        codec: &'static str,
-        /// What the decompressor met.
-        fault: &'static str,
+        /// Its codec.
+        codec: Codec,
+        /// What is wrong with it.
+        fault: CodecFault,
     },
     /// Decompression or a structure would exceed the bound that the caller gave.
     #[error("more than {limit} bytes")]

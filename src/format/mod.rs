@@ -7,6 +7,7 @@
 
 mod batch;
 mod batches;
+pub mod compression;
 pub mod crc;
 mod cursor;
 mod error;

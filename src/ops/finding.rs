@@ -206,7 +206,11 @@ pub struct Location {
 
 impl Location {
     /// A whole file or directory.
-    pub fn of_path(log_dir: impl Into<PathBuf>, topic_partition: Option<TopicPartition>, path: impl Into<PathBuf>) -> Self {
+    pub fn of_path(
+        log_dir: impl Into<PathBuf>,
+        topic_partition: Option<TopicPartition>,
+        path: impl Into<PathBuf>,
+    ) -> Self {
         Self {
             log_dir: log_dir.into(),
             topic_partition,

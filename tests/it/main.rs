@@ -9,4 +9,5 @@
     reason = "a failed test may panic, and need not be fast"
 )]
 
+mod compression;
 mod support;
