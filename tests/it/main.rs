@@ -11,3 +11,4 @@
 
 mod compression;
 mod support;
+mod synth;
