@@ -1,11 +1,15 @@
 //! Layer 1: directories as Kafka lays them out. Opens files for reading only and gives no verdicts.
 
 mod error;
+mod log_dir;
 mod mapped;
 pub mod names;
+mod partition;
 mod reader;
 mod topic_partition;
 
 pub use error::{ReadError, ReadErrorKind};
+pub use log_dir::{Input, LogDir, LogDirMember, SingleFile};
+pub use partition::{DirEntry, PartitionDir, PartitionFile, Segment, list_directory};
 pub use reader::{IoMode, LargeBatch, LogScanner, MOST_HELD, RangeReader, Resync, ScanStop, Scanned, SegmentFile};
 pub use topic_partition::{TopicPartition, is_legal_topic};
