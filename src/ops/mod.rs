@@ -16,3 +16,5 @@ mod progress;
 
 pub use finding::{Fact, Finding, FindingId, Location, Repair, Severity};
 pub use progress::{Hidden, Progress};
+
+pub mod capacity;

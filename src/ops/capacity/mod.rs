@@ -1,0 +1,17 @@
+//! Disk capacity: the storage formula, its calibration from real segments, and the disk of one broker over time.
+//!
+//! Pure arithmetic over `f64`: a plan is an estimate, and its numbers (bytes of a cluster over years) outgrow 64 bits
+//! sooner than they need exactness. Nothing here reads a clock or a file, except `calibrate`.
+
+mod formula;
+mod inputs;
+mod settings;
+
+pub use formula::{
+    Advice, DEFAULT_MAX_MAP_COUNT, DiskPlan, GrowthYear, OpenFilesPlan, Overheads, PartitionPlan, PartitionReason,
+    Plan, StoragePlan, plan,
+};
+pub use inputs::{AssumedCodec, DiskClass, Input, Inputs, Origin};
+pub use settings::TopicSettings;
+
+pub(crate) const SECONDS_PER_DAY: f64 = 86_400.0;
