@@ -121,7 +121,7 @@ pub struct BatchHeader {
     pub records_count: Option<i32>,
 }
 
-fn present<T: From<N>, N: PartialEq + From<i8>>(raw: N) -> Option<T> {
+pub(super) fn present<T: From<N>, N: PartialEq + From<i8>>(raw: N) -> Option<T> {
     (raw != N::from(-1)).then(|| T::from(raw))
 }
 

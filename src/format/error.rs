@@ -1,7 +1,7 @@
 //! What can be wrong with bytes: a position and typed facts. The path is added by `logdir`, the sentence by `render`.
 
 use super::compression::{Codec, CodecFault};
-use super::{Position, TimestampMs};
+use super::{Offset, Position, TimestampMs};
 
 /// The structure that was being read when bytes turned out wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,6 +130,32 @@ pub enum FormatErrorKind {
         line: u32,
         /// What should stand there.
         expected: &'static str,
+    },
+    /// A field of a line that is no number where Kafka calls for one and does not look at it before.
+    #[error("line {line}: {field} is no number")]
+    NotANumber {
+        /// Line number, from 1.
+        line: u32,
+        /// Kafka's name of the field.
+        field: &'static str,
+    },
+    /// An offset that an index of this base cannot hold: below it, or more than 2^31 - 1 above.
+    #[error("{shape:?}: offset {offset} cannot be stored relative to {base}")]
+    RelativeOffsetOverflow {
+        /// What was being written.
+        shape: Shape,
+        /// The offset.
+        offset: Offset,
+        /// What it is relative to.
+        base: Offset,
+    },
+    /// A position that 31 bits do not hold.
+    #[error("{shape:?}: position {found} does not fit 31 bits")]
+    PositionOverflow {
+        /// What was being written.
+        shape: Shape,
+        /// The position.
+        found: Position,
     },
     /// A time that cannot be.
     #[error("timestamp {0} is not possible here")]

@@ -11,9 +11,13 @@ pub mod compression;
 pub mod crc;
 mod cursor;
 mod error;
+mod index_search;
 pub mod java_number;
+pub mod offset_index;
 pub mod record;
 pub mod resync;
+pub mod time_index;
+pub mod txn_index;
 mod types;
 pub mod varint;
 
