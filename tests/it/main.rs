@@ -12,3 +12,4 @@
 mod compression;
 mod support;
 mod synth;
+mod tidy;
