@@ -13,7 +13,9 @@ mod cursor;
 mod error;
 mod index_search;
 pub mod java_number;
+mod lenient;
 pub mod offset_index;
+pub mod producer_snapshot;
 pub mod record;
 pub mod resync;
 pub mod time_index;
@@ -27,6 +29,7 @@ pub use batch::{
 pub use batches::{Batches, is_cut};
 pub use cursor::Cursor;
 pub use error::{FormatError, FormatErrorKind, Shape};
+pub use lenient::Lenient;
 pub use types::{
     LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId, Sequence, TimestampMs, TimestampType, len_u64, len_usize,
 };
