@@ -1,6 +1,7 @@
 //! Layer 1: directories as Kafka lays them out. Opens files for reading only and gives no verdicts.
 
 mod error;
+mod lock_probe;
 mod log_dir;
 mod mapped;
 pub mod names;
@@ -9,6 +10,7 @@ mod reader;
 mod topic_partition;
 
 pub use error::{ReadError, ReadErrorKind};
+pub use lock_probe::{LockHolder, probe_lock};
 pub use log_dir::{Input, LogDir, LogDirMember, SingleFile};
 pub use partition::{DirEntry, PartitionDir, PartitionFile, Segment, list_directory};
 pub use reader::{IoMode, LargeBatch, LogScanner, MOST_HELD, RangeReader, Resync, ScanStop, Scanned, SegmentFile};
