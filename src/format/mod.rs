@@ -13,6 +13,7 @@ mod cursor;
 mod error;
 mod index_search;
 pub mod java_number;
+pub mod legacy;
 mod lenient;
 pub mod offset_index;
 pub mod producer_snapshot;

@@ -10,6 +10,7 @@
 )]
 
 mod compression;
+mod legacy;
 mod support;
 mod synth;
 mod tidy;

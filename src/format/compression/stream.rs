@@ -1,6 +1,6 @@
 //! Batches that are too large to be decompressed as a whole: piece by piece, in constant memory.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 
 use super::super::{FormatError, FormatErrorKind, Position, len_u64, len_usize};
 use super::decompressor::{Decompressor, note_ignored};
@@ -37,6 +37,10 @@ pub struct Stream<'d, R> {
     supply: Supply,
     /// The stream has ended or failed.
     is_over: bool,
+    /// Why it failed, while what came before is still being given out.
+    pending: Option<StreamError>,
+    /// Bytes of the present piece that were read through [`BufRead`].
+    consumed: usize,
 }
 
 impl<'d, R: Read> Stream<'d, R> {
@@ -60,6 +64,8 @@ impl<'d, R: Read> Stream<'d, R> {
             position: Position(0),
             supply: Supply::More,
             is_over: false,
+            pending: None,
+            consumed: 0,
         }
     }
 
@@ -67,12 +73,18 @@ impl<'d, R: Read> Stream<'d, R> {
     /// largest block of the codec and 128 KiB.
     pub fn next_piece(&mut self) -> Result<Option<&[u8]>, StreamError> {
         self.decompressor.output.clear();
+        self.consumed = 0;
+        if let Some(error) = self.pending.take() {
+            return Err(error);
+        }
         while !self.is_over && self.decompressor.output.bytes().len() < PIECE_SIZE {
-            let outcome = self.advance();
-            if outcome.is_err() {
+            if let Err(error) = self.advance() {
                 self.is_over = true;
+                if self.decompressor.output.bytes().is_empty() {
+                    return Err(error);
+                }
+                self.pending = Some(error);
             }
-            outcome?;
         }
         let piece = self.decompressor.output.bytes();
         Ok(if piece.is_empty() { None } else { Some(piece) })
@@ -136,5 +148,30 @@ impl<'d, R: Read> Stream<'d, R> {
         let Decompressor { oddities, window, .. } = &mut *self.decompressor;
         note_ignored(self.codec, self.position, window, len_u64(window.len()).saturating_add(behind), oddities);
         Ok(())
+    }
+}
+
+/// Decompressed bytes for readers that want them so. A [`FormatError`] comes wrapped in an [`io::Error`] of kind `InvalidData`.
+impl<R: Read> BufRead for Stream<'_, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.consumed >= self.decompressor.output.bytes().len() {
+            self.next_piece().map_err(|error| match error {
+                StreamError::Io(error) => error,
+                StreamError::Format(error) => io::Error::new(io::ErrorKind::InvalidData, error),
+            })?;
+        }
+        Ok(self.decompressor.output.bytes().get(self.consumed..).unwrap_or_default())
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.consumed = self.consumed.saturating_add(count);
+    }
+}
+
+impl<R: Read> Read for Stream<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
     }
 }
