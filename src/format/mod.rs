@@ -15,6 +15,7 @@ mod index_search;
 pub mod java_number;
 pub mod legacy;
 mod lenient;
+pub mod message;
 pub mod offset_index;
 pub mod producer_snapshot;
 pub mod record;
