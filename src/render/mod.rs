@@ -1,3 +1,7 @@
 //! Layer 4: reports and plans to bytes. Decides nothing and writes only to the `Write` it is given.
 
+pub mod base64;
+pub mod java;
+pub mod kafka;
+pub mod message;
 pub mod units;

@@ -1,0 +1,119 @@
+//! Decoded messages as JSON, as Kafka's generated `JsonConverter`s and Jackson print them: compact, members in the order of the
+//! schema, bytes as standard base64, UUIDs as URL-safe base64. Unknown tagged fields are not shown.
+
+use super::base64::{push_base64, push_uuid};
+use super::java::{push_double, push_text};
+use crate::format::message::{Struct, Value};
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+/// Appends a value.
+pub fn push_value(out: &mut Vec<u8>, value: &Value<'_>) {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
+        Value::Int(number) => push_int(out, *number),
+        Value::Float(number) if number.is_finite() => push_double(out, *number),
+        Value::Float(number) => push_quoted(out, |out| push_double(out, *number)),
+        Value::Text(bytes) => push_string(out, bytes),
+        Value::Bytes(bytes) => push_quoted(out, |out| push_base64(out, bytes)),
+        Value::Uuid(id) => push_quoted(out, |out| push_uuid(out, id)),
+        Value::Array(elements) => {
+            out.push(b'[');
+            for (index, element) in elements.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                push_value(out, element);
+            }
+            out.push(b']');
+        }
+        Value::Struct(structure) => push_struct(out, structure),
+    }
+}
+
+/// Appends a structure as an object.
+pub fn push_struct(out: &mut Vec<u8>, structure: &Struct<'_>) {
+    out.push(b'{');
+    for (index, (name, value)) in structure.fields.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_string(out, name.as_bytes());
+        out.push(b':');
+        push_value(out, value);
+    }
+    out.push(b'}');
+}
+
+/// Appends an integer.
+pub fn push_int(out: &mut Vec<u8>, number: i64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Appends a JSON string with Jackson's escapes; bytes that are not UTF-8 are replaced as Java does.
+pub fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    let start = out.len() + 1;
+    push_quoted(out, |out| push_text(out, bytes));
+    let end = out.len().saturating_sub(1);
+    let is_plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
+    if out.get(start..end).is_some_and(|text| text.iter().all(is_plain)) {
+        return;
+    }
+    let text = out.get(start..end).unwrap_or_default().to_vec();
+    out.truncate(start);
+    for byte in text {
+        push_escaped(out, byte);
+    }
+    out.push(b'"');
+}
+
+fn push_escaped(out: &mut Vec<u8>, byte: u8) {
+    let short = match byte {
+        b'"' | b'\\' => byte,
+        0x08 => b'b',
+        b'\t' => b't',
+        b'\n' => b'n',
+        0x0c => b'f',
+        b'\r' => b'r',
+        0..0x20 => {
+            out.extend_from_slice(b"\\u00");
+            out.extend(HEX.get(usize::from(byte >> 4)));
+            out.extend(HEX.get(usize::from(byte & 0xf)));
+            return;
+        }
+        _ => {
+            out.push(byte);
+            return;
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}
+
+fn push_quoted(out: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'"');
+    push(out);
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    #[test]
+    fn strings_are_escaped_as_jackson_does() {
+        let mut out = Vec::new();
+        push_string(&mut out, "a\"\\/\u{8}\t\n\u{c}\r\u{1f}\u{0}\u{7f}\u{2028}ü😀".as_bytes());
+        assert_eq!(String::from_utf8(out).unwrap(), "\"a\\\"\\\\/\\b\\t\\n\\f\\r\\u001F\\u0000\u{7f}\u{2028}ü😀\"");
+    }
+
+    #[test]
+    fn numbers_that_json_lacks_are_quoted() {
+        let mut out = Vec::new();
+        push_value(&mut out, &Value::Array(vec![Value::Float(f64::NAN), Value::Float(1e7), Value::Null]));
+        push_value(&mut out, &Value::Text(Cow::Borrowed(b"\xff")));
+        assert_eq!(String::from_utf8(out).unwrap(), "[\"NaN\",1.0E7,null]\"\u{fffd}\"");
+    }
+}
