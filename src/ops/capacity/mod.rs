@@ -6,6 +6,7 @@
 mod formula;
 mod inputs;
 mod settings;
+mod simulate;
 
 pub use formula::{
     Advice, DEFAULT_MAX_MAP_COUNT, DiskPlan, GrowthYear, OpenFilesPlan, Overheads, PartitionPlan, PartitionReason,
@@ -13,5 +14,8 @@ pub use formula::{
 };
 pub use inputs::{AssumedCodec, DiskClass, Input, Inputs, Origin};
 pub use settings::TopicSettings;
+pub use simulate::{
+    Cleanup, Compaction, DailyProfile, Day, Footprint, IndexPreallocation, Simulation, SimulationOptions, simulate,
+};
 
 pub(crate) const SECONDS_PER_DAY: f64 = 86_400.0;

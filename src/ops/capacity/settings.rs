@@ -13,8 +13,11 @@ const SEGMENTS_PER_RETENTION: f64 = 10.0;
 pub struct TopicSettings {
     /// `retention.ms`.
     pub retention_ms: i64,
-    /// `retention.bytes`: a bound above the plan, which acts when more is written than planned.
+    /// `retention.bytes`; -1 is no limit.
     pub retention_bytes: i64,
+    /// A `retention.bytes` above the plan, for those who rather lose old records than fill the disk when more is
+    /// written than planned.
+    pub guard_retention_bytes: i64,
     /// `segment.bytes`.
     pub segment_bytes: u64,
     /// `segment.ms`.
@@ -43,13 +46,11 @@ pub(super) fn fitting_segment_bytes(inputs: &Inputs, partition_bytes: f64) -> u6
 pub(super) fn fitting_settings(inputs: &Inputs, partition_bytes: f64, segment_bytes: u64) -> TopicSettings {
     let retention_ms = floor_i64(inputs.retention_days.value * DAY_MS);
     let bound = (partition_bytes * inputs.headroom.value.max(1.0)).ceil() + segment_bytes as f64;
-    let retention_bytes = match inputs.retention_bytes {
-        Some(decided) => floor_i64(decided.value),
-        None => i64::try_from(floor_u64(bound).div_ceil(MEBIBYTE).saturating_mul(MEBIBYTE)).unwrap_or(i64::MAX),
-    };
+    let guard = floor_u64(bound).div_ceil(MEBIBYTE).saturating_mul(MEBIBYTE);
     TopicSettings {
         retention_ms,
-        retention_bytes,
+        retention_bytes: inputs.retention_bytes.map_or(-1, |decided| floor_i64(decided.value)),
+        guard_retention_bytes: i64::try_from(guard).unwrap_or(i64::MAX),
         segment_bytes,
         segment_ms: fitting_segment_ms(inputs, retention_ms),
         segment_index_bytes: fitting_index_bytes(inputs, segment_bytes),
@@ -107,9 +108,9 @@ mod tests {
     }
 
     #[test]
-    fn the_size_bound_never_undercuts_the_planned_partition() {
+    fn the_guard_never_undercuts_the_planned_partition() {
         let settings = fitting_settings(&Inputs::default(), 5e9, 476 << 20);
-        assert!(settings.retention_bytes as f64 >= 5e9 * 1.2);
+        assert!(settings.guard_retention_bytes as f64 >= 5e9 * 1.2);
         assert_eq!(settings.retention_ms, 604_800_000);
         assert_eq!(settings.segment_ms, 151_200_000);
         assert_eq!(settings.segment_index_bytes, 1 << 20);
