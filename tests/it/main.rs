@@ -11,6 +11,7 @@
 
 mod compression;
 mod legacy;
+mod interop;
 mod support;
 mod synth;
 mod tidy;
