@@ -10,8 +10,8 @@
 )]
 
 mod compression;
-mod legacy;
 mod interop;
+mod legacy;
 mod support;
 mod synth;
 mod tidy;
