@@ -309,6 +309,11 @@ impl<R: Read> RecordStream<R> {
         })
     }
 
+    /// What the records were read from.
+    pub fn into_source(self) -> R {
+        self.source
+    }
+
     /// The next record, or `None` after the last. After an error there are no more.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, RecordStreamError> {
         if self.left == 0 {

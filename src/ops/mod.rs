@@ -13,8 +13,10 @@
 
 mod finding;
 mod progress;
+mod records;
 
 pub use finding::{Fact, Finding, FindingId, Location, Repair, Severity};
 pub use progress::{Hidden, Progress};
+pub use records::{BatchContent, RecordLimits, RecordReader, RecordsError, Visit, WrapperOffsets};
 
 pub mod capacity;
