@@ -324,6 +324,35 @@ impl<'f> LogScanner<'f> {
         Ok(Batch::parse(bytes, position).ok().map(Scanned::Whole))
     }
 
+    /// The batch with this header, which must be the one that [`Self::next_batch`] gave last.
+    pub fn latest(&self, header: &BatchHeader) -> Option<Scanned<'_>> {
+        if header.size_bytes > MOST_HELD && self.file.map.is_none() {
+            return Some(Scanned::Large(LargeBatch { header: *header, file: self.file }));
+        }
+        Batch::parse(self.held(header.position, len_usize(header.size_bytes)), header.position).ok().map(Scanned::Whole)
+    }
+
+    /// The position of the first byte at or after `from` that is not zero; the end of the scan where there is none.
+    pub fn skip_zeros(&mut self, from: Position) -> Result<Position, ReadError> {
+        let mut at = from;
+        while at < self.end {
+            self.ensure(at, 1)?;
+            let held = self.held_from(at);
+            match held.iter().position(|&byte| byte != 0) {
+                Some(count) => return Ok(at.advance(len_u64(count))),
+                None => at = at.advance(len_u64(held.len().max(1))),
+            }
+        }
+        Ok(self.end)
+    }
+
+    /// Reads up to `len` bytes from `position` on, fewer at the end of the scan.
+    pub fn peek(&mut self, position: Position, len: u64) -> Result<&[u8], ReadError> {
+        let len = len_usize(self.end.since(position).min(len));
+        self.ensure(position, len)?;
+        Ok(self.held(position, len))
+    }
+
     fn read_header(&mut self, position: Position, left: u64) -> Result<BatchHeader, ScanStop> {
         let mut wanted = len_usize(left).min(HEADER_BYTES);
         if self.ensure(position, wanted).is_err() {

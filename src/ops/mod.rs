@@ -15,9 +15,11 @@ pub mod broker;
 mod finding;
 mod progress;
 mod records;
+mod sound_batches;
 
 pub use finding::{Fact, Finding, FindingId, Location, Repair, Severity};
 pub use progress::{Hidden, Progress};
 pub use records::{BatchContent, RecordLimits, RecordReader, RecordsError, Visit, WrapperOffsets};
+pub use sound_batches::{Damage, DamageKind, SoundBatches, SoundItem};
 
 pub mod capacity;
