@@ -9,5 +9,6 @@
 mod broker;
 mod brokers;
 pub(crate) mod kafka;
+mod shop;
 
 pub(crate) use broker::{Broker, Isolation};

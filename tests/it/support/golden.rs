@@ -6,10 +6,15 @@ use std::path::Path;
 /// Set (to anything), tests write what they got instead of comparing it. The only such switch.
 const UPDATE: &str = "UPDATE_GOLDEN";
 
+/// Whether tests write what they got.
+pub(crate) fn is_updating() -> bool {
+    std::env::var_os(UPDATE).is_some()
+}
+
 /// Compares a text with the content of a file of the repository, or replaces the content when `UPDATE_GOLDEN` is set.
 #[track_caller]
 pub(crate) fn assert_golden(path: &Path, actual: &str) {
-    if std::env::var_os(UPDATE).is_some() {
+    if is_updating() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, actual).unwrap();
         return;
