@@ -139,6 +139,22 @@ pub enum FormatErrorKind {
         /// Kafka's name of the field.
         field: &'static str,
     },
+    /// A field that is no id of 16 bytes in base64url.
+    #[error("line {line}: {field} is no id")]
+    NotAnId {
+        /// Line number, from 1.
+        line: u32,
+        /// Kafka's name of the field.
+        field: &'static str,
+    },
+    /// A field that has to be there.
+    #[error("{shape:?} has no {field}")]
+    MissingField {
+        /// What was being read.
+        shape: Shape,
+        /// Kafka's name of the field.
+        field: &'static str,
+    },
     /// An offset that an index of this base cannot hold: below it, or more than 2^31 - 1 above.
     #[error("{shape:?}: offset {offset} cannot be stored relative to {base}")]
     RelativeOffsetOverflow {

@@ -7,6 +7,7 @@
 
 mod batch;
 mod batches;
+pub mod checkpoint;
 pub mod compression;
 pub mod crc;
 mod cursor;
@@ -23,6 +24,7 @@ pub mod resync;
 pub mod time_index;
 pub mod txn_index;
 mod types;
+mod uuid;
 pub mod varint;
 
 pub use batch::{
@@ -35,3 +37,4 @@ pub use lenient::Lenient;
 pub use types::{
     LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId, Sequence, TimestampMs, TimestampType, len_u64, len_usize,
 };
+pub use uuid::Uuid;
