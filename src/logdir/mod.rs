@@ -1,5 +1,6 @@
 //! Layer 1: directories as Kafka lays them out. Opens files for reading only and gives no verdicts.
 
+mod assembled;
 mod error;
 mod lock_probe;
 mod log_dir;
@@ -9,6 +10,7 @@ mod partition;
 mod reader;
 mod topic_partition;
 
+pub use assembled::FilePart;
 pub use error::{ReadError, ReadErrorKind};
 pub use lock_probe::{LockHolder, probe_lock};
 pub use log_dir::{Input, LogDir, LogDirMember, SingleFile};

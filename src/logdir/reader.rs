@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use super::assembled::{Assembled, FilePart};
 use super::error::{ReadError, ReadErrorKind};
 use super::mapped::MappedFile;
 use crate::format::resync::{self, ResyncBounds};
@@ -34,8 +35,14 @@ pub enum IoMode {
 pub struct SegmentFile {
     path: PathBuf,
     size: u64,
-    file: File,
+    source: Source,
     map: Option<MappedFile>,
+}
+
+#[derive(Debug)]
+enum Source {
+    File(File),
+    Parts(Assembled),
 }
 
 /// Says in a word what a file type is, for errors.
@@ -70,7 +77,13 @@ impl SegmentFile {
             IoMode::Mmap => Some(MappedFile::new(&file, size).map_err(|error| ReadError::io(path, error))?),
             IoMode::Pread => None,
         };
-        Ok(Self { path: path.to_path_buf(), size, file, map })
+        Ok(Self { path: path.to_path_buf(), size, source: Source::File(file), map })
+    }
+
+    /// A file that is put together from pieces of others; `path` is what errors call it.
+    pub fn assembled(path: &Path, parts: Vec<FilePart>) -> Self {
+        let parts = Assembled::new(parts);
+        Self { path: path.to_path_buf(), size: parts.size(), source: Source::Parts(parts), map: None }
     }
 
     /// The path it was opened by.
@@ -95,10 +108,14 @@ impl SegmentFile {
 
     /// Fills `buffer` from `position` on. Errors: what the disk refuses, and a file that has become shorter.
     pub fn read_exact_at(&self, buffer: &mut [u8], position: Position) -> Result<(), ReadError> {
+        let file = match &self.source {
+            Source::File(file) => file,
+            Source::Parts(parts) => return parts.read_exact_at(buffer, position, &self.path),
+        };
         let mut done = 0usize;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let at = position.advance(len_u64(done));
-            match self.file.read_at(rest, at.0) {
+            match file.read_at(rest, at.0) {
                 Ok(0) => {
                     let kind = ReadErrorKind::Shrank { expected: self.size, position: at };
                     return Err(ReadError::new(&self.path, kind));

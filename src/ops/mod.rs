@@ -13,11 +13,13 @@
 
 pub mod broker;
 mod finding;
+mod image;
 mod progress;
 mod records;
 mod sound_batches;
 
 pub use finding::{Fact, Finding, FindingId, Location, Repair, Severity};
+pub use image::{Change, Content, DiskRange, ImageFile, PartitionImage};
 pub use progress::{Hidden, Progress};
 pub use records::{BatchContent, RecordLimits, RecordReader, RecordsError, Visit, WrapperOffsets};
 pub use sound_batches::{Damage, DamageKind, SoundBatches, SoundItem};
