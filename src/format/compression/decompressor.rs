@@ -44,7 +44,7 @@ impl Decoders {
             Codec::Gzip => self.gzip.get_or_insert_default().step(source, output),
             Codec::Snappy => self.snappy.get_or_insert_default().step(source, output, oddities),
             Codec::Lz4 => self.lz4.step(source, output, oddities),
-            Codec::Zstd => self.zstd.get_or_insert_default().step(source, output),
+            Codec::Zstd => self.zstd.get_or_insert_default().step(source, output, oddities),
         }
     }
 }

@@ -154,6 +154,18 @@ pub enum CodecOddity {
         /// The least reader version, as the writer sees it.
         compatible_version: i32,
     },
+    /// A repeated xerial header with the first four bytes of the magic and then others; it is passed over.
+    WrongSnappyHeader {
+        /// Where it starts in the compressed data.
+        position: Position,
+    },
+    /// A zstd frame after the first that is cut off; what it yielded counts.
+    CutFrame {
+        /// Where it starts in the compressed data.
+        position: Position,
+        /// Bytes of it that are there.
+        count: u64,
+    },
     /// The LZ4 header checksum of Kafka 0.8.2 to 0.9, in magic 0.
     OldLz4HeaderChecksum {
         /// The checksum in the stream.

@@ -26,7 +26,7 @@ const FLG_BLOCK_CHECKSUM: u8 = 0x10;
 const FLG_CONTENT_SIZE: u8 = 0x08;
 const FLG_CONTENT_CHECKSUM: u8 = 0x04;
 /// A block length with this bit is that of a block stored as it is.
-const STORED: u32 = 0x8000_0000;
+pub(super) const STORED: u32 = 0x8000_0000;
 /// A byte of an LZ4 block cannot stand for more than 255 bytes.
 const DENSEST: usize = 255;
 
@@ -259,7 +259,7 @@ fn block_size(descriptor: u8) -> Result<usize, Unsupported> {
     }
 }
 
-fn second_byte(hash: u32) -> u8 {
+pub(super) fn second_byte(hash: u32) -> u8 {
     let [_, _, second, _] = hash.to_be_bytes();
     second
 }

@@ -13,6 +13,7 @@
 
 mod codec;
 mod decompressor;
+mod encode;
 mod fault;
 mod gzip;
 mod lz4;
@@ -24,5 +25,6 @@ mod zstd;
 
 pub use codec::{Codec, Lz4Checksum};
 pub use decompressor::{Decompressed, Decompressor};
+pub use encode::{Compressor, EncodeError, Level};
 pub use fault::{CodecFault, CodecOddity, StreamPart, Unsupported};
 pub use stream::{Stream, StreamError};

@@ -136,13 +136,16 @@ impl SnappyDecoder {
     }
 }
 
-/// A repeated header. Where its first four bytes are right and the rest of its magic is not, snappy-java reports the end.
+/// A repeated header. Where its first four bytes are right and the rest of its magic is not, snappy-java says that the stream has
+/// ended, but goes on behind the header when asked again, as Kafka's readers do.
 fn next_stream(source: &mut Source<'_>, oddities: &mut Vec<CodecOddity>) -> Result<Step, Pause> {
     let position = source.position();
     source.demand(HEADER_SIZE, StreamPart::Header)?;
     let mut ahead = *source;
     if *ahead.array::<8>(StreamPart::Header)? != MAGIC {
-        return Ok(Step::Finished);
+        source.skip(HEADER_SIZE);
+        oddities.push(CodecOddity::WrongSnappyHeader { position });
+        return Ok(Step::Continue);
     }
     let version_position = ahead.position();
     let versions = read_versions(&mut ahead)?;

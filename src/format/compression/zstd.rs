@@ -9,10 +9,13 @@ use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, get
 use super::super::Position;
 use super::output::Output;
 use super::source::{Pause, Source, Step};
-use super::{CodecFault, StreamPart, Unsupported};
+use super::{CodecFault, CodecOddity, StreamPart, Unsupported};
 
 /// The largest window that libzstd decodes unless told otherwise (`ZSTD_WINDOWLOG_LIMIT_DEFAULT`), and so the largest Kafka reads.
 const MOST_WINDOW_LOG: u32 = 27;
+
+/// zstd-jni reads its input in pieces of this size (`ZSTD_DStreamInSize`).
+const JNI_BUFFER: u64 = 128 * 1024 + 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -51,7 +54,12 @@ impl ZstdDecoder {
         self.state = State::BetweenFrames;
     }
 
-    pub(super) fn step(&mut self, source: &mut Source<'_>, output: &mut Output) -> Result<Step, Pause> {
+    pub(super) fn step(
+        &mut self,
+        source: &mut Source<'_>,
+        output: &mut Output,
+        oddities: &mut Vec<CodecOddity>,
+    ) -> Result<Step, Pause> {
         match self.state {
             State::BetweenFrames if source.is_exhausted() => return Ok(Step::Finished),
             State::BetweenFrames => {
@@ -59,6 +67,7 @@ impl ZstdDecoder {
                 self.frame_start = source.position();
                 self.state = State::InFrame;
             }
+            State::InFrame if source.is_exhausted() => return self.end_inside_frame(source, oddities),
             State::InFrame => source.demand(1, StreamPart::Frame)?,
             State::Flushing => {}
         }
@@ -79,6 +88,19 @@ impl ZstdDecoder {
             _ => State::InFrame,
         };
         Ok(Step::Continue)
+    }
+
+    /// The data ends inside a frame. zstd-jni notes that a frame is unfinished only when it refills its buffer, so that the end of
+    /// a later frame goes unmissed where the buffer that holds the end of the frame before holds everything else as well.
+    fn end_inside_frame(&self, source: &Source<'_>, oddities: &mut Vec<CodecOddity>) -> Result<Step, Pause> {
+        let position = self.frame_start;
+        let count = source.position().since(position);
+        let last_refill = source.position().0.saturating_sub(1) / JNI_BUFFER * JNI_BUFFER;
+        if last_refill >= position.0 {
+            return Err(source.fault(CodecFault::CutOff(StreamPart::Frame)));
+        }
+        oddities.push(CodecOddity::CutFrame { position, count });
+        Ok(Step::Finished)
     }
 }
 
