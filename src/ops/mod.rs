@@ -12,6 +12,7 @@
 //! ```
 
 pub mod broker;
+pub mod dump;
 mod finding;
 mod image;
 mod progress;

@@ -7,6 +7,7 @@
 
 use crate::format::resync::ResyncBounds;
 use crate::format::{BatchHeader, Cursor, HEADER_UP_TO_MAGIC, Offset, Position, Shape, len_u64};
+use super::{Fact, Finding, FindingId, Location};
 use crate::logdir::{LogScanner, ReadError, ReadErrorKind, Resync, ScanStop, Scanned, SegmentFile};
 
 /// Granularity at which an unreadable range is closed in on.
@@ -74,12 +75,48 @@ impl Damage {
         self.position.advance(self.size_bytes)
     }
 
+    /// The damage as a finding of the usual severity, in the file at `location`.
+    pub fn finding(&self, location: Location) -> Finding {
+        let mut location = location.at(self.position, self.size_bytes);
+        if let Some((first, last)) = self.offsets() {
+            location = location.offsets(first, last);
+        }
+        let finding = Finding::new(self.kind.finding_id(), location);
+        match self.kind {
+            DamageKind::CrcMismatch { stored, computed } => {
+                finding.with_facts(Fact::Checksum(computed), Fact::Checksum(stored))
+            }
+            DamageKind::LengthInvalid { found } => finding.with_facts(None, Fact::Number(i64::from(found))),
+            DamageKind::TornTail { needed: Some(needed) } => finding.with_facts(
+                Fact::Number(i64::try_from(needed).unwrap_or(i64::MAX)),
+                Fact::Number(i64::try_from(self.size_bytes).unwrap_or(i64::MAX)),
+            ),
+            _ => finding,
+        }
+    }
+
     /// The offsets that are gone with it, first and last inclusive, as far as its neighbours or its own header tell.
     pub fn offsets(&self) -> Option<(Offset, Offset)> {
         let of_header = self.header.filter(|h| !h.is_legacy()).map(|h| (h.base_offset, h.last_offset));
         match self.next_offset {
             Some(next) if next > self.expected_offset => Some((self.expected_offset, next.saturating_add(-1))),
             _ => of_header.filter(|(first, last)| first <= last && *first >= self.expected_offset),
+        }
+    }
+}
+
+impl DamageKind {
+    /// The catalogue's id for a range of this kind.
+    pub fn finding_id(&self) -> FindingId {
+        match self {
+            Self::CrcMismatch { .. } => FindingId::BatchCrcMismatch,
+            Self::LengthInvalid { .. } => FindingId::BatchLengthInvalid,
+            Self::Interior => FindingId::LogDamageInterior,
+            Self::TornTail { .. } => FindingId::BatchTornTail,
+            Self::ZeroTail => FindingId::LogZeroTail,
+            Self::TrailingBytes => FindingId::LogTrailingBytes,
+            Self::Unreadable { .. } => FindingId::LogUnreadableRange,
+            Self::LimitReached => FindingId::LimitReached,
         }
     }
 }
