@@ -5,9 +5,9 @@
 //! at the next sound batch: first where the damaged one says that it ends, so that nothing inside its payload is taken for a
 //! batch by mistake, else wherever one is found.
 
+use super::{Fact, Finding, FindingId, Location};
 use crate::format::resync::ResyncBounds;
 use crate::format::{BatchHeader, Cursor, HEADER_UP_TO_MAGIC, Offset, Position, Shape, len_u64};
-use super::{Fact, Finding, FindingId, Location};
 use crate::logdir::{LogScanner, ReadError, ReadErrorKind, Resync, ScanStop, Scanned, SegmentFile};
 
 /// Granularity at which an unreadable range is closed in on.

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::format::record::Record;
 use crate::format::txn_index::AbortedTransaction;
-use crate::format::{Offset, ProducerId, TimestampMs};
+use crate::format::{Cursor, Offset, ProducerId, Shape, TimestampMs};
 
 /// How a transaction ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -24,6 +25,24 @@ pub struct EndMarker {
     pub coordinator_epoch: i32,
     /// The record's timestamp.
     pub timestamp: TimestampMs,
+}
+
+impl EndMarker {
+    /// Reads the record of a control batch (`EndTransactionMarker.deserialize`). `None` where it is no end marker: another type of
+    /// control record, or key or value shorter than they must be.
+    pub fn of_record(record: &Record<'_>) -> Option<Self> {
+        let mut key = Cursor::new(record.key?);
+        let mut value = Cursor::new(record.value?);
+        key.read_i16(Shape::ControlRecord).ok()?;
+        let outcome = match key.read_i16(Shape::ControlRecord).ok()? {
+            0 => TransactionOutcome::Aborted,
+            1 => TransactionOutcome::Committed,
+            _ => return None,
+        };
+        value.read_i16(Shape::ControlRecord).ok()?;
+        let coordinator_epoch = value.read_i32(Shape::ControlRecord).ok()?;
+        Some(Self { outcome, coordinator_epoch, timestamp: record.timestamp.unwrap_or(TimestampMs(-1)) })
+    }
 }
 
 /// A transaction that its marker has just ended. One without data before the marker does not show up.

@@ -68,7 +68,16 @@ impl<'a> Dumper<'a> {
         write: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
         progress: &'a dyn Progress,
     ) -> Self {
-        Self { options, pool, output, write, progress, readers: Mutex::default(), summary: DumpSummary::default(), shown: 0 }
+        Self {
+            options,
+            pool,
+            output,
+            write,
+            progress,
+            readers: Mutex::default(),
+            summary: DumpSummary::default(),
+            shown: 0,
+        }
     }
 
     /// Whether the asked-for number has been shown.
@@ -103,15 +112,23 @@ impl<'a> Dumper<'a> {
         if let Amount::Last(count) = self.options.amount {
             return self.last_of(partition, &log_dir, &wanted, view.as_ref(), count);
         }
-        for segment in wanted {
-            if self.is_satisfied() {
-                break;
-            }
-            let Some((source, file, start)) = self.open_segment(partition, &log_dir, segment)? else { continue };
-            let end = self.options.filter.offsets.end;
-            self.show_all(LogPieces::new(&source, view.as_ref(), &file, start, end))?;
+        if let Amount::First(limit) = self.options.amount {
+            return self.first_of(partition, &log_dir, &wanted, view.as_ref(), limit);
         }
-        Ok(())
+        let end = self.options.filter.offsets.end;
+        let (options, progress) = (self.options, self.progress);
+        self.in_order(|flight| {
+            for segment in wanted {
+                let Some((source, file, start)) = open_segment(partition, &log_dir, segment, options)? else {
+                    continue;
+                };
+                progress.expect(file.size());
+                for piece in LogPieces::new(&source, view.as_ref(), &file, start, end) {
+                    flight(piece)?;
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Shows one log file, or a snapshot of the metadata log, that was named itself.
@@ -125,12 +142,20 @@ impl<'a> Dumper<'a> {
         self.progress.expect(file.size());
         let source = Arc::new(Source { log_dir: Arc::new(path.clone()), topic_partition, path, base_offset });
         let end = self.options.filter.offsets.end;
-        let pieces = || LogPieces::new(&source, None, &file, Position(0), end);
-        if let Amount::Last(count) = self.options.amount {
-            let last = self.last_lines(pieces(), count);
-            return self.put_lines(last);
+        let pieces = LogPieces::new(&source, None, &file, Position(0), end);
+        match self.options.amount {
+            Amount::First(limit) => self.show_first(pieces, limit),
+            Amount::Last(count) => {
+                let last = self.last_lines(pieces, count);
+                self.put_lines(last)
+            }
+            Amount::All => self.in_order(|flight| {
+                for piece in pieces {
+                    flight(piece)?;
+                }
+                Ok(())
+            }),
         }
-        self.show_all(pieces())
     }
 
     /// The segments that can hold an offset that is asked for.
@@ -148,38 +173,26 @@ impl<'a> Dumper<'a> {
             .collect()
     }
 
-    fn open_segment(
-        &self,
+    fn first_of(
+        &mut self,
         partition: &PartitionDir,
         log_dir: &Arc<PathBuf>,
-        segment: &Segment,
-    ) -> Result<Option<(Arc<Source>, Arc<SegmentFile>, Position)>, DumpError> {
-        let Some(log) = &segment.log else { return Ok(None) };
-        let file = partition.open_file(&log.name, self.options.io)?;
-        self.progress.expect(file.size());
-        let from = self.options.filter.offsets.start.filter(|&from| from > segment.base_offset);
-        let start = match (from, &segment.offset_index) {
-            (Some(from), Some(index)) => {
-                // An index that cannot be read only costs time.
-                let bytes = partition.read_small(&index.name, MOST_INDEX_BYTES).ok().flatten().unwrap_or_default();
-                start_position(&file, &bytes, segment.base_offset, from)
+        wanted: &[&Segment],
+        view: Option<&Arc<CommittedView>>,
+        limit: u64,
+    ) -> Result<(), DumpError> {
+        let end = self.options.filter.offsets.end;
+        for segment in wanted {
+            if self.is_satisfied() {
+                break;
             }
-            _ => Position(0),
-        };
-        let source = Source {
-            log_dir: Arc::clone(log_dir),
-            topic_partition: Some(partition.topic_partition().clone()),
-            path: partition.relative(OsStr::new(&log.name)),
-            base_offset: segment.base_offset,
-        };
-        Ok(Some((Arc::new(source), Arc::new(file), start)))
-    }
-
-    fn show_all(&mut self, pieces: LogPieces<'_>) -> Result<(), DumpError> {
-        match self.options.amount {
-            Amount::First(limit) => self.show_first(pieces, limit),
-            _ => self.show_parallel(pieces),
+            let Some((source, file, start)) = open_segment(partition, log_dir, segment, self.options)? else {
+                continue;
+            };
+            self.progress.expect(file.size());
+            self.show_first(LogPieces::new(&source, view, &file, start, end), limit)?;
         }
+        Ok(())
     }
 
     fn show_first(&mut self, pieces: LogPieces<'_>, limit: u64) -> Result<(), DumpError> {
@@ -205,34 +218,42 @@ impl<'a> Dumper<'a> {
         Ok(())
     }
 
-    /// Keeps every worker busy with pieces ahead of the one whose bytes are due.
-    fn show_parallel(&mut self, mut pieces: LogPieces<'_>) -> Result<(), DumpError> {
+    /// Keeps every worker busy with pieces ahead of the one whose bytes are due. `feed` is given a function that takes a piece.
+    fn in_order(
+        &mut self,
+        feed: impl FnOnce(&mut dyn FnMut(Piece) -> Result<(), DumpError>) -> Result<(), DumpError>,
+    ) -> Result<(), DumpError> {
         let most_in_flight = self.pool.current_num_threads() * 2;
         let (options, output, readers) = (self.options, self.output, &self.readers);
         let (write, progress, total) = (&mut *self.write, self.progress, &mut self.summary);
         let spare: Mutex<Vec<Vec<u8>>> = Mutex::default();
         self.pool.in_place_scope(|scope| {
             let mut in_flight: VecDeque<Receiver<Shown>> = VecDeque::new();
-            loop {
-                while in_flight.len() < most_in_flight {
-                    let Some(piece) = pieces.next() else { break };
-                    let (sender, receiver) = sync_channel(1);
-                    let spare = &spare;
-                    scope.spawn(move |_| show_apart(&piece, options, output, (readers, spare), &sender));
-                    in_flight.push_back(receiver);
-                    if in_flight.len() == 1 {
-                        // The very first bytes do not wait for pieces behind them.
-                        break;
-                    }
-                }
-                let Some(due) = in_flight.pop_front() else { return Ok(()) };
+            let mut land = |due: Receiver<Shown>| -> Result<(), DumpError> {
                 // A worker that panicked sends nothing; the panic goes on when the scope ends.
                 let Ok(shown) = due.recv() else { return Ok(()) };
                 *total = total.merge(shown.summary);
                 progress.advance(shown.summary.bytes);
                 write(&shown.bytes)?;
                 put(&spare, shown.bytes);
-            }
+                Ok(())
+            };
+            // The very first bytes do not wait for pieces behind them.
+            let mut most = 1;
+            let outcome = feed(&mut |piece| {
+                let (sender, receiver) = sync_channel(1);
+                let spare = &spare;
+                scope.spawn(move |_| show_apart(&piece, options, output, (readers, spare), &sender));
+                in_flight.push_back(receiver);
+                while in_flight.len() >= most {
+                    let Some(due) = in_flight.pop_front() else { break };
+                    land(due)?;
+                }
+                most = most_in_flight;
+                Ok(())
+            });
+            in_flight.into_iter().try_for_each(&mut land)?;
+            outcome
         })
     }
 
@@ -251,7 +272,10 @@ impl<'a> Dumper<'a> {
             if missing == 0 {
                 break;
             }
-            let Some((source, file, start)) = self.open_segment(partition, log_dir, segment)? else { continue };
+            let Some((source, file, start)) = open_segment(partition, log_dir, segment, self.options)? else {
+                continue;
+            };
+            self.progress.expect(file.size());
             let end = self.options.filter.offsets.end;
             let mut lines = self.last_lines(LogPieces::new(&source, view, &file, start, end), missing);
             lines.append(&mut last);
@@ -266,7 +290,8 @@ impl<'a> Dumper<'a> {
         for piece in pieces {
             let output = self.output;
             let summary = show_piece(&piece, self.options, &mut reader, &mut |event| {
-                let mut line = if lines.len() as u64 >= count { lines.pop_front().unwrap_or_default() } else { Vec::new() };
+                let mut line =
+                    if lines.len() as u64 >= count { lines.pop_front().unwrap_or_default() } else { Vec::new() };
                 line.clear();
                 output(event, &mut line);
                 lines.push_back(line);
@@ -296,9 +321,44 @@ impl<'a> Dumper<'a> {
     }
 }
 
+/// Where events of a segment say that they come from, its log file, and where to begin in it.
+type Opened = (Arc<Source>, Arc<SegmentFile>, Position);
+
+fn open_segment(
+    partition: &PartitionDir,
+    log_dir: &Arc<PathBuf>,
+    segment: &Segment,
+    options: &DumpOptions,
+) -> Result<Option<Opened>, DumpError> {
+    let Some(log) = &segment.log else { return Ok(None) };
+    let file = partition.open_file(&log.name, options.io)?;
+    let from = options.filter.offsets.start.filter(|&from| from > segment.base_offset);
+    let start = match (from, &segment.offset_index) {
+        (Some(from), Some(index)) => {
+            // An index that cannot be read only costs time.
+            let bytes = partition.read_small(&index.name, MOST_INDEX_BYTES).ok().flatten().unwrap_or_default();
+            start_position(&file, &bytes, segment.base_offset, from)
+        }
+        _ => Position(0),
+    };
+    let source = Source {
+        log_dir: Arc::clone(log_dir),
+        topic_partition: Some(partition.topic_partition().clone()),
+        path: partition.relative(OsStr::new(&log.name)),
+        base_offset: segment.base_offset,
+    };
+    Ok(Some((Arc::new(source), Arc::new(file), start)))
+}
+
 type Kept<'k> = (&'k Mutex<Vec<RecordReader>>, &'k Mutex<Vec<Vec<u8>>>);
 
-fn show_apart(piece: &Piece, options: &DumpOptions, output: &Output, (readers, spare): Kept<'_>, sender: &SyncSender<Shown>) {
+fn show_apart(
+    piece: &Piece,
+    options: &DumpOptions,
+    output: &Output,
+    (readers, spare): Kept<'_>,
+    sender: &SyncSender<Shown>,
+) {
     let mut reader = take(readers).unwrap_or_else(|| RecordReader::new(options.limits));
     let mut bytes = take(spare).unwrap_or_default();
     bytes.clear();

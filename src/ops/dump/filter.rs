@@ -48,7 +48,8 @@ impl Filter {
     /// Whether anything of a batch can be shown, as its header tells. `base_offset` may lie below the true one.
     pub(super) fn admits_batch(&self, header: &BatchHeader, view: Option<&CommittedView>) -> bool {
         let ends_before = self.offsets.start.is_some_and(|start| header.last_offset < start);
-        let starts_behind = !header.is_legacy_wrapper() && self.offsets.end.is_some_and(|end| header.base_offset >= end);
+        let starts_behind =
+            !header.is_legacy_wrapper() && self.offsets.end.is_some_and(|end| header.base_offset >= end);
         !ends_before
             && !starts_behind
             && self.producer_id.is_none_or(|id| header.producer_id == Some(id))

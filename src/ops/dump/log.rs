@@ -10,7 +10,7 @@ use crate::format::offset_index::OffsetIndex;
 use crate::format::record::Record;
 use crate::format::{Offset, Position};
 use crate::logdir::{LogScanner, Scanned, SegmentFile};
-use crate::ops::{BatchContent, DamageKind, Finding, FindingId, Location, RecordReader, RecordsError, SoundBatches, SoundItem};
+use crate::ops::{BatchContent, Finding, FindingId, Location, RecordReader, RecordsError, SoundBatches, SoundItem};
 
 /// A run ends when it has so many bytes. The first of a dump is short, so that the first line comes at once.
 const RUN_BYTES: u64 = 1024 * 1024;
@@ -119,7 +119,8 @@ pub(super) fn start_position(file: &SegmentFile, index: &[u8], base_offset: Offs
     match scanner.next_batch() {
         Ok(Some(batch)) => {
             let header = *batch.header();
-            let fits = header.base_offset >= base_offset && header.base_offset <= entry.offset && header.base_offset <= from;
+            let fits =
+                header.base_offset >= base_offset && header.base_offset <= entry.offset && header.base_offset <= from;
             if fits && batch.crc_matches().unwrap_or(false) { entry.position } else { Position(0) }
         }
         _ => Position(0),
