@@ -1,6 +1,8 @@
 //! Layer 4: reports and plans to bytes. Decides nothing and writes only to the `Write` it is given.
 
 pub mod base64;
+pub mod capacity;
+pub mod chart;
 pub mod java;
 pub mod kafka;
 pub mod message;

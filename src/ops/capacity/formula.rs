@@ -153,7 +153,6 @@ pub struct GrowthYear {
 
 /// What to think about before the plan is used; the numbers concerned are in the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
 pub enum Advice {
     /// More copies than brokers cannot be placed.
     ReplicationAboveBrokers,
@@ -354,8 +353,8 @@ fn ceil_count(value: f64) -> u64 {
     floor_u64((value - value.abs() * 1e-12).ceil().max(0.0))
 }
 
-#[cfg(test)]
 #[expect(clippy::float_cmp, reason = "the expected values are exact")]
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

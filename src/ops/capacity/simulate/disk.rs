@@ -5,7 +5,7 @@ use super::super::formula::Plan;
 use super::super::settings::floor_i64;
 use super::cleaner::Cleaner;
 use super::replica::Replica;
-use super::{Day, Footprint, Simulation};
+use super::report::{Day, Footprint, Simulation};
 
 const DAY_MS: i64 = 86_400_000;
 const HOUR_MS: i64 = 3_600_000;

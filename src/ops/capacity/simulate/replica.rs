@@ -187,8 +187,8 @@ impl Replica {
     }
 }
 
-#[cfg(test)]
 #[expect(clippy::float_cmp, reason = "the expected values are exact")]
+#[cfg(test)]
 mod tests {
     use super::*;
 
