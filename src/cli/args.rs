@@ -47,6 +47,12 @@ pub enum ValueError {
     /// Not a positive number.
     #[error("expected a number above 0")]
     Positive,
+    /// Not a rate.
+    #[error("expected bytes a second such as 50MB/s, 1GiB/s, 1000000")]
+    Rate,
+    /// Not a growth.
+    #[error("expected growth a year such as 0.5 or 50%, above -1")]
+    Growth,
     /// Not a range.
     #[error("expected a range A..B; the start is included, the end is not, either may be left out")]
     Range,
@@ -176,6 +182,23 @@ pub fn parse_positive(text: &str) -> Result<f64, ValueError> {
     match text.trim().parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
         _ => Err(ValueError::Positive),
+    }
+}
+
+/// Parses bytes a second: a size, with `/s` or without.
+pub fn parse_rate(text: &str) -> Result<u64, ValueError> {
+    let text = text.trim();
+    let size = text.strip_suffix("/s").or_else(|| text.strip_suffix("ps")).unwrap_or(text);
+    parse_size_bytes(size).map_err(|_| ValueError::Rate)
+}
+
+/// Parses growth a year as a share: `0.5` and `50%` are the same.
+pub fn parse_growth(text: &str) -> Result<f64, ValueError> {
+    let text = text.trim();
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent.trim_end(), 100.0));
+    match number.parse::<f64>() {
+        Ok(growth) if growth.is_finite() && growth / unit > -1.0 => Ok(growth / unit),
+        _ => Err(ValueError::Growth),
     }
 }
 
@@ -343,5 +366,10 @@ mod tests {
         assert_eq!(parse_positive("1.2"), Ok(1.2));
         assert_eq!(parse_positive("0"), Err(ValueError::Positive));
         assert_eq!(parse_positive("inf"), Err(ValueError::Positive));
+        assert_eq!(parse_rate("50MB/s"), Ok(50_000_000));
+        assert_eq!(parse_rate("1GiB"), Ok(1 << 30));
+        assert_eq!(parse_rate("fast"), Err(ValueError::Rate));
+        assert_eq!(parse_growth("50%"), Ok(0.5));
+        assert_eq!(parse_growth("-1"), Err(ValueError::Growth));
     }
 }

@@ -10,6 +10,7 @@ pub mod error;
 pub mod exit;
 pub mod inputs;
 pub mod man;
+pub mod plan_capacity;
 mod process;
 mod progress;
 mod properties;
@@ -51,6 +52,8 @@ pub enum Command {
     Completions(man::CompletionsArgs),
     /// Print a man page
     Man(man::ManArgs),
+    /// Compute how large a disk has to be, and watch it fill
+    PlanCapacity(Box<plan_capacity::PlanCapacityArgs>),
 }
 
 /// Runs one command line, without the program's name in front. Output goes to the given writers; nothing else is touched except
@@ -84,6 +87,7 @@ fn dispatch(command: &Command, context: &mut Context<'_>) -> Result<ExitStatus, 
     match command {
         Command::Completions(args) => man::run_completions(args, context),
         Command::Man(args) => man::run(args, context),
+        Command::PlanCapacity(args) => plan_capacity::run(args, context),
     }
 }
 

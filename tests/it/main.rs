@@ -12,6 +12,7 @@
 mod compression;
 mod interop;
 mod legacy;
+mod plan_capacity;
 mod support;
 mod synth;
 mod tidy;

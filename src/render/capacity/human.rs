@@ -117,9 +117,9 @@ fn write_overheads(out: &mut String, plan: &Plan) {
     let _ = writeln!(
         out,
         "## What the headroom has to cover on a broker\n\n{}\n\n\
-         Headroom needed for these: {}; planned: {}.\n",
+         Headroom needed for these: {:.3}; planned: {}.\n",
         table(&["beyond the formula", "at most"], rows),
-        units::ratio(overheads.needed_headroom),
+        overheads.needed_headroom,
         units::ratio(plan.inputs.headroom.value)
     );
 }
@@ -245,7 +245,7 @@ pub(super) fn sentence(advice: Advice, plan: &Plan) -> String {
             format!("{} partitions are fewer than the {} needed.", partitions.planned, partitions.recommended)
         }
         Advice::PartitionsBelowBrokers => format!(
-            "{} partitions on {} brokers: some brokers lead none and the load is uneven.",
+            "Partitions: {} on {} brokers: some brokers lead none and the load is uneven.",
             partitions.planned, inputs.brokers.value
         ),
         Advice::TargetBelowMean => format!(
@@ -253,9 +253,9 @@ pub(super) fn sentence(advice: Advice, plan: &Plan) -> String {
             units::rate(inputs.target_throughput.value)
         ),
         Advice::HeadroomBelowOverheads => format!(
-            "Headroom {} does not cover whole segments, delays and indexes; they need {}.",
+            "Headroom {} does not cover whole segments, delays and indexes; they need {:.3}.",
             units::ratio(inputs.headroom.value),
-            units::ratio(plan.overheads.needed_headroom)
+            plan.overheads.needed_headroom
         ),
         Advice::MemoryMapsAboveDefault => format!(
             "{} memory maps are more than Linux allows by default ({}): raise vm.max_map_count.",

@@ -114,6 +114,7 @@ struct SimulationDto {
 }
 
 #[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the JSON names carry the unit")]
 struct FootprintDto {
     active_bytes: f64,
     closed_bytes: f64,

@@ -9,8 +9,8 @@ use crate::render::chart::{Chart, Level, Point};
 use crate::render::units;
 
 const TITLE: &str = "Disk of one broker, day by day";
-/// A longer simulation prints every so many-th day.
-const MOST_DAY_ROWS: usize = 31;
+/// A longer simulation prints every so many-th day, and the last.
+const MOST_DAY_ROWS: usize = 15;
 
 /// The curve as SVG.
 pub fn chart_svg(simulation: &Simulation) -> String {
@@ -35,7 +35,9 @@ pub(super) fn write_simulation(out: &mut String, simulation: &Simulation, width:
     let _ = writeln!(out, "## Simulation of {} days\n\n```text\n{}```\n", simulation.days.len(), chart.blocks(width));
     write_summary(out, simulation);
     let every = simulation.days.len().div_ceil(MOST_DAY_ROWS).max(1);
-    let rows = simulation.days.iter().step_by(every).map(|day| {
+    let last = simulation.days.len().saturating_sub(1);
+    let shown = simulation.days.iter().enumerate().filter(|(index, _)| index % every == 0 || *index == last);
+    let rows = shown.map(|(_, day)| {
         vec![
             day.day.to_string(),
             size(day.written_bytes),
