@@ -10,5 +10,6 @@ mod broker;
 mod brokers;
 pub(crate) mod kafka;
 mod shop;
+mod synthetic;
 
 pub(crate) use broker::{Broker, Isolation};

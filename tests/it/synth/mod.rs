@@ -19,6 +19,7 @@ pub(crate) mod files;
 pub(crate) mod legacy;
 mod partition;
 mod producers;
+pub(crate) mod random;
 mod segment;
 mod vectors;
 
