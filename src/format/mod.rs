@@ -9,6 +9,7 @@ mod batch;
 mod batches;
 pub mod checkpoint;
 pub mod compression;
+pub mod control;
 pub mod crc;
 mod cursor;
 mod error;
