@@ -5,6 +5,9 @@ use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use segtool::cli::context::Environment;
+use segtool::format::TimestampMs;
+
 use super::json;
 
 /// What one run of the program left: both streams and the exit status.
@@ -36,6 +39,23 @@ pub(crate) fn run_in<S: AsRef<OsStr>>(directory: &Path, args: impl IntoIterator<
         output.status.code().unwrap_or_else(|| panic!("segtool {args:?} ended by a signal: {}", output.status));
     let stderr = String::from_utf8(output.stderr).expect("stderr is prose");
     CommandOutput { args, stdout: output.stdout, stderr, status }
+}
+
+/// Runs the command line inside this process at a given time: much faster than [`run`], and with a clock of the test's own.
+/// Relative paths are those of the package.
+pub(crate) fn run_at<S: AsRef<OsStr>>(now_ms: i64, args: impl IntoIterator<Item = S>) -> CommandOutput {
+    let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+    let environment = Environment {
+        stdout_is_terminal: false,
+        stderr_is_terminal: false,
+        terminal_width: None,
+        no_color: true,
+        now: TimestampMs(now_ms),
+    };
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let status = segtool::cli::run(args.clone(), environment, &mut stdout, &mut stderr).code();
+    let stderr = String::from_utf8(stderr).expect("stderr is prose");
+    CommandOutput { args, stdout, stderr, status: status.into() }
 }
 
 impl CommandOutput {
@@ -83,4 +103,11 @@ impl fmt::Display for CommandOutput {
         }
         writeln!(f, "[exit {}]", self.status)
     }
+}
+
+#[test]
+fn a_run_inside_the_process_says_what_the_process_says() {
+    let outside = run(["--help"]).expect_status(0);
+    assert_eq!(run_at(0, ["--help"]), outside);
+    assert_eq!(run_at(0, ["no-such-command"]), run(["no-such-command"]).expect_status(2));
 }

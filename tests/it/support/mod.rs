@@ -3,7 +3,8 @@
 //! * [`packs`]: the recorded data of `testdata/packs`, unpacked once and shared read-only;
 //! * [`Sandbox`]: a directory of a test's own, with copies that keep times and modes;
 //! * [`DamagedCase`]: one damaged log dir as a broker would find it at its start;
-//! * [`run`]: the program in a process of its own, [`CommandOutput`]: everything it said;
+//! * [`Tree`]: everything a command must not have changed;
+//! * [`run`]: the program in a process of its own, [`run_at`]: inside this one, [`CommandOutput`]: everything it said;
 //! * [`damage`]: ways to spoil a file, each named for what it does;
 //! * [`json`]: JSON and JSON Lines;
 //! * [`golden`]: expected texts, with one switch to update them.
@@ -19,10 +20,12 @@ pub(crate) mod golden;
 pub(crate) mod json;
 pub(crate) mod packs;
 mod sandbox;
+mod tree;
 
-pub(crate) use command::{CommandOutput, run, run_in};
+pub(crate) use command::{CommandOutput, run, run_at, run_in};
 pub(crate) use damaged_case::{DamagedCase, Start, damaged_case, properties};
 pub(crate) use sandbox::{Sandbox, copy_tree, files_below, set_modified};
+pub(crate) use tree::{Entry, Tree};
 
 use std::path::PathBuf;
 
