@@ -12,6 +12,7 @@
 //! ```
 
 pub mod broker;
+mod damage;
 pub mod dump;
 mod finding;
 mod image;
@@ -19,10 +20,11 @@ mod progress;
 mod records;
 mod sound_batches;
 
+pub use damage::{Damage, DamageKind};
 pub use finding::{Fact, Finding, FindingId, Location, Repair, Severity};
 pub use image::{Change, Content, DiskRange, ImageFile, PartitionImage};
 pub use progress::{Hidden, Progress};
 pub use records::{BatchContent, RecordLimits, RecordReader, RecordsError, Visit, WrapperOffsets};
-pub use sound_batches::{Damage, DamageKind, SoundBatches, SoundItem};
+pub use sound_batches::{SoundBatches, SoundItem};
 
 pub mod capacity;

@@ -5,121 +5,21 @@
 //! at the next sound batch: first where the damaged one says that it ends, so that nothing inside its payload is taken for a
 //! batch by mistake, else wherever one is found.
 
-use super::{Fact, Finding, FindingId, Location};
+use super::damage::{Damage, DamageKind, Probe};
 use crate::format::resync::ResyncBounds;
-use crate::format::{BatchHeader, Cursor, HEADER_UP_TO_MAGIC, Offset, Position, Shape, len_u64};
+use crate::format::{BatchHeader, Offset, Position};
 use crate::logdir::{LogScanner, ReadError, ReadErrorKind, Resync, ScanStop, Scanned, SegmentFile};
 
 /// Granularity at which an unreadable range is closed in on.
 const SECTOR: u64 = 512;
 /// Within so many bytes before the first byte that is not zero a batch can start: base offset and the top of a size may be zero.
 const ZEROS_BEFORE_SIZE: u64 = 11;
-
-/// What a damaged range looks like.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum DamageKind {
-    /// A batch whose frame fits and whose checksum does not.
-    CrcMismatch {
-        /// In the header.
-        stored: u32,
-        /// Of the bytes.
-        computed: u32,
-    },
-    /// The size field cannot be, and sound batches follow.
-    LengthInvalid {
-        /// What it says.
-        found: i32,
-    },
-    /// No batch, and sound batches follow.
-    Interior,
-    /// A batch that is cut off by the end of the file; nothing follows.
-    TornTail {
-        /// Bytes it would take, where its size field is there.
-        needed: Option<u64>,
-    },
-    /// Nothing but zeros to the end of the file.
-    ZeroTail,
-    /// Bytes after the last sound batch that are neither.
-    TrailingBytes,
-    /// The disk refused a part of it.
-    Unreadable {
-        /// Where the refused part starts.
-        position: Position,
-        /// How long it is.
-        size_bytes: u64,
-    },
-    /// The search for the next batch was given up at its work bound; the rest of the file is in this range.
-    LimitReached,
-}
-
-/// A range of a log file that is no sound batch.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Damage {
-    /// Its first byte.
-    pub position: Position,
-    /// Its length.
-    pub size_bytes: u64,
-    /// What it looks like.
-    pub kind: DamageKind,
-    /// The header at its start, where that is plausible.
-    pub header: Option<BatchHeader>,
-    /// The offset after the last sound batch before it: the first that may be concerned.
-    pub expected_offset: Offset,
-    /// The base offset of the sound batch after it.
-    pub next_offset: Option<Offset>,
-}
-
-impl Damage {
-    /// The first byte after it.
-    pub fn end(&self) -> Position {
-        self.position.advance(self.size_bytes)
-    }
-
-    /// The damage as a finding of the usual severity, in the file at `location`.
-    pub fn finding(&self, location: Location) -> Finding {
-        let mut location = location.at(self.position, self.size_bytes);
-        if let Some((first, last)) = self.offsets() {
-            location = location.offsets(first, last);
-        }
-        let finding = Finding::new(self.kind.finding_id(), location);
-        match self.kind {
-            DamageKind::CrcMismatch { stored, computed } => {
-                finding.with_facts(Fact::Checksum(computed), Fact::Checksum(stored))
-            }
-            DamageKind::LengthInvalid { found } => finding.with_facts(None, Fact::Number(i64::from(found))),
-            DamageKind::TornTail { needed: Some(needed) } => finding.with_facts(
-                Fact::Number(i64::try_from(needed).unwrap_or(i64::MAX)),
-                Fact::Number(i64::try_from(self.size_bytes).unwrap_or(i64::MAX)),
-            ),
-            _ => finding,
-        }
-    }
-
-    /// The offsets that are gone with it, first and last inclusive, as far as its neighbours or its own header tell.
-    pub fn offsets(&self) -> Option<(Offset, Offset)> {
-        let of_header = self.header.filter(|h| !h.is_legacy()).map(|h| (h.base_offset, h.last_offset));
-        match self.next_offset {
-            Some(next) if next > self.expected_offset => Some((self.expected_offset, next.saturating_add(-1))),
-            _ => of_header.filter(|(first, last)| first <= last && *first >= self.expected_offset),
-        }
-    }
-}
-
-impl DamageKind {
-    /// The catalogue's id for a range of this kind.
-    pub fn finding_id(&self) -> FindingId {
-        match self {
-            Self::CrcMismatch { .. } => FindingId::BatchCrcMismatch,
-            Self::LengthInvalid { .. } => FindingId::BatchLengthInvalid,
-            Self::Interior => FindingId::LogDamageInterior,
-            Self::TornTail { .. } => FindingId::BatchTornTail,
-            Self::ZeroTail => FindingId::LogZeroTail,
-            Self::TrailingBytes => FindingId::LogTrailingBytes,
-            Self::Unreadable { .. } => FindingId::LogUnreadableRange,
-            Self::LimitReached => FindingId::LimitReached,
-        }
-    }
-}
+/// Zeros at its end with which a batch counts as one that reached the disk in part only.
+const ZERO_END: u64 = 32;
+/// Frames that are followed from a damaged batch, before the bytes are searched instead.
+const MOST_FRAMES: usize = 1024;
+/// Sound batches inside a damaged one that are looked at, to see whether its size has swallowed them.
+const MOST_SWALLOWED: usize = 64;
 
 /// A sound batch, or what lies between two.
 #[derive(Debug)]
@@ -136,6 +36,8 @@ pub struct SoundBatches<'f> {
     scanner: LogScanner<'f>,
     bounds: ResyncBounds,
     expected_offset: Offset,
+    /// Up to here the frames are known to lead to a sound batch or to the end.
+    framed_until: Position,
     /// The first unreadable part of the range being searched.
     unreadable: Option<(Position, Position)>,
 }
@@ -159,8 +61,16 @@ impl<'f> SoundBatches<'f> {
             scanner: LogScanner::over(file, start, file.end()),
             bounds: ResyncBounds::of_segment(base_offset, file.end()),
             expected_offset: base_offset,
+            framed_until: Position(0),
             unreadable: None,
         }
+    }
+
+    /// The same walk, told which offset should come next: something else has read the batches before `start`.
+    #[must_use]
+    pub fn expecting(mut self, offset: Offset) -> Self {
+        self.expected_offset = offset;
+        self
     }
 
     /// The first byte not yet given out.
@@ -209,47 +119,110 @@ impl<'f> SoundBatches<'f> {
         if let DamageKind::Unreadable { position, .. } = kind {
             self.unreadable = Some((position, self.next_readable(position)));
         }
-        let found = self.search(position, header.as_ref());
-        let end = match found {
-            Resync::Found(at) => at,
-            Resync::Nothing | Resync::GaveUp(_) => self.scanner.end(),
+        let probe = Probe::new(&mut self.scanner, position, &self.bounds, self.expected_offset);
+        let found = match header {
+            Some(header) if self.is_framed(&header) => self.search_frame(&header, &probe),
+            _ => self.search_from(position.advance(1)),
         };
-        self.scanner.jump(end);
-        let kind = self.classify(position, header.as_ref(), kind, found);
+        let kind = self.classify(position, &probe, kind, found);
+        let end = match (found, &kind, probe.header) {
+            (Resync::Found(at), ..) => at,
+            // What follows a batch that only has wrong bytes is judged by itself.
+            (_, DamageKind::CrcMismatch { .. }, Some(header)) => header.end(),
+            _ => self.scanner.end(),
+        };
+        let is_crc = matches!(kind, DamageKind::CrcMismatch { .. });
+        let true_magic = if is_crc { probe.true_magic(&mut self.scanner) } else { None };
         let next_offset = self.peek_offset(end);
         Damage {
             position,
             size_bytes: end.since(position),
             kind,
-            header: header.filter(|header| self.bounds.allow(header)),
+            header: probe.header.filter(|header| probe.is_plausible || self.bounds.allow(header)),
+            true_magic,
             expected_offset: self.expected_offset,
             next_offset,
         }
     }
 
-    /// Where the next sound batch starts after the bad place.
-    fn search(&mut self, position: Position, header: Option<&BatchHeader>) -> Resync {
-        if let Some(header) = header {
-            let end = header.end();
-            if end == self.scanner.end() || self.is_sound_at(end) {
-                // A size that was changed may have swallowed sound batches: they would lie between the two neighbours.
-                let inside = ResyncBounds {
-                    file_end: end,
-                    least_offset: self.expected_offset,
-                    most_offset: self.peek_offset(end).map_or(self.bounds.most_offset, |next| next.saturating_add(-1)),
-                };
-                return match self.search_from(position.advance(1), &inside) {
-                    Resync::Found(at) => Resync::Found(at),
-                    _ if end == self.scanner.end() => Resync::Nothing,
-                    _ => Resync::Found(end),
-                };
-            }
+    /// Whether the frames from this batch on lead to a sound batch, or exactly to the end of the file. Leaves the scanner anywhere.
+    fn is_framed(&mut self, header: &BatchHeader) -> bool {
+        if header.position < self.framed_until {
+            return true;
         }
-        let bounds = self.bounds;
-        self.search_from(position.advance(1), &bounds)
+        if !self.bounds.allow(&BatchHeader { magic: header.magic.clamp(0, 2), ..*header }) {
+            return false;
+        }
+        let mut at = header.end();
+        for _ in 0..MOST_FRAMES {
+            if at == self.scanner.end() {
+                self.framed_until = at;
+                return true;
+            }
+            self.scanner.jump(at);
+            let Ok(Some(batch)) = self.scanner.next_batch() else { return false };
+            let next = *batch.header();
+            if batch.crc_matches().unwrap_or(false) {
+                self.framed_until = at;
+                return true;
+            }
+            if !self.bounds.allow(&next) {
+                return false;
+            }
+            at = next.end();
+        }
+        false
     }
 
-    fn search_from(&mut self, from: Position, bounds: &ResyncBounds) -> Resync {
+    /// Where the next sound batch starts after a batch whose frame fits: at its end, unless its size was changed so that it
+    /// swallows sound batches.
+    fn search_frame(&mut self, header: &BatchHeader, probe: &Probe) -> Resync {
+        let end = header.end();
+        let bounds = ResyncBounds { file_end: end, least_offset: self.expected_offset, ..self.bounds };
+        let mut from = header.position.advance(1);
+        for _ in 0..MOST_SWALLOWED {
+            let Ok(Resync::Found(at)) = self.scanner.find_batch(from, &bounds) else { break };
+            if at >= end {
+                break;
+            }
+            // A batch may be the value of a record: then neither ends it the frame, nor is the checksum right without it.
+            if probe.has_true_size(&mut self.scanner, at.since(header.position)) {
+                return Resync::Found(at);
+            }
+            from = self.end_of_sound_batches(at, end).max(at.advance(1));
+            if from == end {
+                return Resync::Found(at);
+            }
+        }
+        if end == self.scanner.end() { Resync::Nothing } else { Resync::Found(end) }
+    }
+
+    /// How far sound batches follow each other from one place on, at most to the other.
+    fn end_of_sound_batches(&mut self, from: Position, to: Position) -> Position {
+        self.scanner.jump(from);
+        let mut reached = from;
+        while reached < to {
+            match self.scanner.next_batch() {
+                Ok(Some(batch)) if batch.crc_matches().unwrap_or(false) => reached = batch.header().end(),
+                _ => break,
+            }
+        }
+        reached
+    }
+
+    /// The next sound batch from a place on: one whose offsets follow on, else any of this segment.
+    fn search_from(&mut self, from: Position) -> Resync {
+        let strict = ResyncBounds { least_offset: self.expected_offset.max(self.bounds.least_offset), ..self.bounds };
+        match self.search_within(from, &strict) {
+            Resync::Nothing if strict.least_offset > self.bounds.least_offset => {
+                let bounds = self.bounds;
+                self.search_within(from, &bounds)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn search_within(&mut self, from: Position, bounds: &ResyncBounds) -> Resync {
         let mut at = match self.unreadable {
             Some((_, end)) => from.max(end),
             None => from,
@@ -283,66 +256,66 @@ impl<'f> SoundBatches<'f> {
         at.min(self.scanner.end())
     }
 
-    fn is_sound_at(&mut self, position: Position) -> bool {
-        self.scanner.jump(position);
-        let sound = matches!(self.scanner.next_batch(), Ok(Some(batch)) if batch.crc_matches().unwrap_or(false));
-        self.scanner.jump(position);
-        sound
-    }
-
-    /// The base offset of the batch at a place, if one is there.
+    /// The base offset of the batch at a place, if one is there. Leaves the scanner at that place.
     fn peek_offset(&mut self, position: Position) -> Option<Offset> {
         self.scanner.jump(position);
-        let header = match self.scanner.next_batch() {
+        let offset = match self.scanner.next_batch() {
             Ok(Some(batch)) => Some(batch.header().base_offset),
             _ => None,
         };
         self.scanner.jump(position);
-        header
+        offset
     }
 
-    fn classify(
-        &mut self,
-        position: Position,
-        header: Option<&BatchHeader>,
-        kind: DamageKind,
-        found: Resync,
-    ) -> DamageKind {
+    fn classify(&mut self, position: Position, probe: &Probe, kind: DamageKind, found: Resync) -> DamageKind {
         if let Some((start, end)) = self.unreadable {
             return DamageKind::Unreadable { position: start, size_bytes: end.since(start) };
         }
-        match (found, kind) {
-            (Resync::GaveUp(_), _) => DamageKind::LimitReached,
-            (Resync::Found(at), DamageKind::CrcMismatch { .. }) if header.is_some_and(|header| header.end() != at) => {
-                DamageKind::Interior
-            }
-            (Resync::Found(_), DamageKind::TornTail { needed: Some(size) }) => {
-                DamageKind::LengthInvalid { found: size.saturating_sub(12).try_into().unwrap_or(i32::MAX) }
-            }
-            (Resync::Found(_), DamageKind::LengthInvalid { found: 0 }) => DamageKind::Interior,
-            (_, kind @ DamageKind::CrcMismatch { .. }) | (Resync::Found(_), kind) => kind,
-            (Resync::Nothing, kind) => {
-                let end = self.scanner.end();
-                let is_zero = self.scanner.skip_zeros(position).is_ok_and(|at| at >= end);
-                self.scanner.jump(end);
-                match kind {
-                    _ if is_zero => DamageKind::ZeroTail,
-                    DamageKind::TornTail { .. } if self.may_be_torn(position) => kind,
-                    _ => DamageKind::TrailingBytes,
-                }
-            }
+        match found {
+            Resync::GaveUp(_) => DamageKind::LimitReached,
+            Resync::Found(at) => self.classify_before(at, position, probe, kind),
+            Resync::Nothing => self.classify_end(position, probe, kind),
         }
     }
 
-    /// Whether what stands at a place can be the beginning of a batch of this segment, as far as it is there.
-    fn may_be_torn(&mut self, position: Position) -> bool {
-        let (least, most) = (self.expected_offset, self.bounds.most_offset);
-        let Ok(bytes) = self.scanner.peek(position, len_u64(HEADER_UP_TO_MAGIC)) else { return false };
-        let is_offset_possible = match Cursor::new(bytes).read_i64(Shape::BatchHeader) {
-            Ok(offset) => (least..=most).contains(&Offset(offset)),
-            Err(_) => bytes.first().is_none_or(|&byte| byte == 0),
-        };
-        is_offset_possible && bytes.get(HEADER_UP_TO_MAGIC - 1).is_none_or(|&magic| magic <= 2)
+    /// What the range is, given that a sound batch starts at `next`.
+    fn classify_before(&mut self, next: Position, position: Position, probe: &Probe, kind: DamageKind) -> DamageKind {
+        let is_framed = probe.header.is_some_and(|header| header.end() == next);
+        match kind {
+            kind @ DamageKind::CrcMismatch { .. } if is_framed => kind,
+            DamageKind::CrcMismatch { .. } if !probe.has_true_size(&mut self.scanner, next.since(position)) => {
+                DamageKind::Interior
+            }
+            _ if probe.is_plausible => DamageKind::LengthInvalid { found: probe.size },
+            _ => DamageKind::Interior,
+        }
+    }
+
+    /// What the range is, given that no sound batch follows.
+    fn classify_end(&mut self, position: Position, probe: &Probe, kind: DamageKind) -> DamageKind {
+        if self.is_zero_from(position) {
+            return DamageKind::ZeroTail;
+        }
+        let is_framed = probe.header.is_some_and(|header| header.position < self.framed_until);
+        match kind {
+            DamageKind::CrcMismatch { .. } if probe.is_plausible || is_framed => match probe.header {
+                // A batch whose end never reached the disk, in a file whose size did.
+                Some(header)
+                    if header.size_bytes > ZERO_END
+                        && self.is_zero_from(Position(header.end().0.saturating_sub(ZERO_END))) =>
+                {
+                    DamageKind::TornTail { needed: Some(header.size_bytes) }
+                }
+                _ => kind,
+            },
+            _ if !probe.is_plausible => DamageKind::TrailingBytes,
+            kind => kind,
+        }
+    }
+
+    fn is_zero_from(&mut self, position: Position) -> bool {
+        let end = self.scanner.end();
+        self.scanner.skip_zeros(position).is_ok_and(|at| at >= end)
     }
 }
 
@@ -442,7 +415,41 @@ mod tests {
         bytes[29 + 11] = 0x11 + 29;
         let (sound, damages) = walk(&bytes);
         assert_eq!(sound, [0, 58, 87]);
-        assert_eq!(kinds(&damages), [(29, 29, DamageKind::Interior)]);
+        assert_eq!(kinds(&damages), [(29, 29, DamageKind::LengthInvalid { found: 0x11 + 29 })]);
+    }
+
+    #[test]
+    fn wrong_batches_in_a_row_are_told_one_by_one() {
+        let mut bytes = log(5);
+        for batch in 1..4 {
+            bytes[29 * batch + 28] ^= 1;
+        }
+        let (sound, damages) = walk(&bytes);
+        assert_eq!(sound, [0, 116]);
+        let places: Vec<_> = damages.iter().map(|d| (d.position.0, d.offsets().map(|(first, _)| first.0))).collect();
+        assert_eq!(places, [(29, Some(1)), (58, Some(2)), (87, Some(3))]);
+        assert!(damages.iter().all(|damage| matches!(damage.kind, DamageKind::CrcMismatch { .. })));
+    }
+
+    #[test]
+    fn a_batch_in_the_value_of_a_damaged_one_is_not_taken_for_one_of_the_log() {
+        // Offset 1, magic 0, no key; the value is a whole message of offset 1 and one byte more.
+        let value = [at_offset(1), vec![0xaa]].concat();
+        let mut outer =
+            vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 14 + 30, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 30];
+        outer.extend(value);
+        let bytes = [at_offset(0), outer.clone(), at_offset(2)].concat();
+        let (sound, damages) = walk(&bytes);
+        assert_eq!(sound, [0, 29 + outer.len() as u64]);
+        assert!(matches!(kinds(&damages)[..], [(29, 56, DamageKind::CrcMismatch { stored: 0, .. })]), "{damages:?}");
+    }
+
+    #[test]
+    fn a_batch_with_a_wrong_magic_alone_is_told_by_the_checksum() {
+        let mut bytes = log(3);
+        bytes[29 + 16] = 1;
+        let (_, damages) = walk(&bytes);
+        assert_eq!(damages[0].true_magic, Some(0));
     }
 
     #[test]
