@@ -1,7 +1,7 @@
 //! Ranges of a log file that are no sound batch, and what they look like.
 
-use crate::format::resync::ResyncBounds;
 use super::{Fact, Finding, FindingId, Location};
+use crate::format::resync::ResyncBounds;
 use crate::format::{
     BATCH_HEADER, BatchHeader, Cursor, FormatErrorKind, LOG_OVERHEAD, Offset, Position, Shape, crc, len_usize,
 };
@@ -82,7 +82,8 @@ impl Damage {
         (finding.expected, finding.found) = self.facts();
         if let (Some(magic), Some(header)) = (self.true_magic, self.header) {
             let (expected, found) = (i64::from(magic), i64::from(header.magic));
-            finding.cause = Some(FormatErrorKind::Mismatch { shape: Shape::BatchHeader, field: "magic", expected, found });
+            finding.cause =
+                Some(FormatErrorKind::Mismatch { shape: Shape::BatchHeader, field: "magic", expected, found });
         }
         finding
     }
