@@ -328,7 +328,7 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for &id in FindingId::ALL {
             let name = id.as_str();
-            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{name}");
+            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'), "{name}");
             assert!(seen.insert(name), "{name} twice");
             assert_eq!(FindingId::from_name(name), Some(id));
         }
