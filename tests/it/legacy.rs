@@ -4,7 +4,7 @@ use segtool::format::compression::{Codec, CodecOddity, Decompressor};
 use segtool::format::legacy::{
     InnerRecordStream, LegacyMessage, LegacyOddity, LegacyRecord, SetFacts, Wrapper, read_facts,
 };
-use segtool::format::{FormatError, FormatErrorKind, Offset, Position, Shape, TimestampMs, TimestampType, crc};
+use segtool::format::{FormatError, FormatErrorKind, Offset, Position, Shape, TimestampType, crc};
 
 const LIMIT: u64 = 4 * 1024 * 1024;
 const T: i64 = 1_700_000_000_000;
@@ -164,4 +164,163 @@ fn log_append_time_of_a_wrapper_overrules_the_times_inside() {
     assert!(message(&bytes).crc_matches());
     let read = read(&bytes).unwrap();
     assert_eq!(read.records, p_q_and_r(30, [Some(T + 99), Some(T + 99)], TimestampType::LogAppendTime));
+}
+
+#[test]
+fn a_plain_message_is_its_own_record() {
+    let bytes = encode(1, 8, 6, T, None, Some(b"bc"));
+    let message = message(&bytes);
+    assert_eq!(Wrapper::of(&message), Ok(None));
+    let record = LegacyRecord::alone(message);
+    assert_eq!(facts_of(&record), (6, Some(T), TimestampType::LogAppendTime, None, Some(b"bc".to_vec())));
+    assert_eq!((record.inner_position, record.oddities().count()), (None, 0));
+}
+
+#[test]
+fn offsets_left_by_compaction_are_resolved_in_both_magics() {
+    let relative = snappy_wrapper(1, 0, 9, &inner(1, &[0, 3, 7]).concat());
+    let absolute = snappy_wrapper(0, 0, 9, &inner(0, &[2, 5, 9]).concat());
+    let absolute_in_1 = snappy_wrapper(1, 0, 4, &inner(1, &[2, 3, 4]).concat());
+    for (bytes, expected) in [(relative, [2, 5, 9]), (absolute, [2, 5, 9]), (absolute_in_1, [2, 3, 4])] {
+        let read = read(&bytes).unwrap();
+        assert_eq!(offsets(&read), expected);
+        assert_eq!((read.set.base_offset.0, read.set.last_offset.0), (expected[0], expected[2]));
+        assert_eq!((read.set.oddities, read.oddities), (vec![], vec![]));
+    }
+}
+
+#[test]
+fn a_wrapper_of_offset_zero_counts_from_zero() {
+    let read = read(&snappy_wrapper(1, 0, 0, &inner(1, &[0, 1, 2, 3]).concat())).unwrap();
+    assert_eq!(offsets(&read), [0, 1, 2, 3]);
+    assert_eq!(read.set.oddities, vec![LegacyOddity::WrapperOffsetZero { last_inner_offset: Offset(3) }]);
+}
+
+#[test]
+fn a_wrapper_offset_below_the_last_inner_one_is_refused_in_magic_1_and_odd_in_magic_0() {
+    let error = read(&snappy_wrapper(1, 0, 3, &inner(1, &[0, 1, 4]).concat())).unwrap_err();
+    let kind = FormatErrorKind::Mismatch { shape: Shape::LegacyMessage, field: "offset", expected: 4, found: 3 };
+    assert_eq!(error, FormatError::new(Position(0), kind));
+    let read = read(&snappy_wrapper(0, 0, 3, &inner(0, &[0, 1, 4]).concat())).unwrap();
+    assert_eq!(offsets(&read), [0, 1, 4]);
+    let oddity = LegacyOddity::WrapperOffsetDiffers { wrapper_offset: Offset(3), last_inner_offset: Offset(4) };
+    assert_eq!(read.set.oddities, vec![oddity]);
+}
+
+#[test]
+fn a_cut_last_message_disappears_and_shifts_the_others_in_magic_1() {
+    for (magic, expected) in [(1, [3, 4, 5]), (0, [2, 3, 4])] {
+        let stored = if magic == 0 { [2, 3, 4, 5] } else { [0, 1, 2, 3] };
+        let mut content = inner(magic, &stored).concat();
+        let size = content.len() / 4;
+        content.truncate(content.len() - 5);
+        let read = read(&snappy_wrapper(magic, 0, 5, &content)).unwrap();
+        assert_eq!(offsets(&read), expected);
+        let position = Position(3 * size as u64);
+        let cut = LegacyOddity::CutMessage { position, count: size as u64 - 5 };
+        assert_eq!(read.set.oddities.first(), Some(&cut));
+    }
+    // Fewer bytes than offset and size take are a cut message too.
+    let content = [inner(1, &[0]).concat(), vec![0; 11]].concat();
+    let position = Position(content.len() as u64 - 11);
+    let read = read(&snappy_wrapper(1, 0, 5, &content)).unwrap();
+    assert_eq!(read.set.oddities, vec![LegacyOddity::CutMessage { position, count: 11 }]);
+}
+
+#[test]
+fn an_inner_message_of_another_magic_is_read_by_its_own_and_named() {
+    let v0_in_v1 = read(&snappy_wrapper(1, 0, 9, &inner(0, &[0, 1]).concat())).unwrap();
+    assert_eq!(v0_in_v1.records[0], (8, None, TimestampType::None, Some(b"k".to_vec()), Some(b"value".to_vec())));
+    let odd = |at, wrapper_magic, magic| LegacyOddity::MagicDiffers { position: Position(at), wrapper_magic, magic };
+    assert_eq!(v0_in_v1.oddities, vec![odd(0, 1, 0), odd(32, 1, 0)]);
+    let v1_in_v0 = read(&snappy_wrapper(0, 0, 9, &inner(1, &[8, 9]).concat())).unwrap();
+    assert_eq!(
+        v1_in_v0.records[1],
+        (9, Some(T + 1), TimestampType::None, Some(b"k".to_vec()), Some(b"value".to_vec()))
+    );
+    assert_eq!(v1_in_v0.oddities, vec![odd(0, 0, 1), odd(40, 0, 1)]);
+}
+
+#[test]
+fn inner_checksums_order_and_stray_bytes_are_named_not_refused() {
+    let mut messages = inner(1, &[0, 2, 2]);
+    messages[1][12] ^= 1;
+    let mut long = encode(1, 0, 3, T, None, Some(b"v"));
+    long.extend_from_slice(b"zz");
+    long[11] += 2;
+    let sum = crc::crc32(&long[16..]).to_be_bytes();
+    long[12..16].copy_from_slice(&sum);
+    messages.push(long);
+    let stored = u32::from_be_bytes(messages[1][12..16].try_into().unwrap());
+    let read = read(&snappy_wrapper(1, 0, 13, &messages.concat())).unwrap();
+    assert_eq!(offsets(&read), [10, 12, 12, 13]);
+    assert_eq!(
+        read.oddities,
+        vec![
+            LegacyOddity::CrcMismatch { position: Position(40), stored, computed: stored ^ 0x0100_0000 },
+            LegacyOddity::OffsetNotIncreasing { position: Position(80), previous: Offset(12), offset: Offset(12) },
+            LegacyOddity::BytesAfterValue { position: Position(120), count: 2 },
+        ]
+    );
+}
+
+#[test]
+fn a_wrapper_inside_a_wrapper_ends_the_reading_there() {
+    let nested = snappy_wrapper(1, 0, 1, &inner(1, &[0, 1]).concat());
+    let content = [inner(1, &[0]).concat(), nested].concat();
+    let bytes = snappy_wrapper(1, 0, 8, &content);
+    let kind =
+        FormatErrorKind::Mismatch { shape: Shape::InnerMessage, field: "compression type", expected: 0, found: 2 };
+    assert_eq!(read(&bytes), Err(FormatError::new(Position(40), kind.clone())));
+    let mut decompressor = Decompressor::new();
+    let set = Wrapper::of(&message(&bytes)).unwrap().unwrap().decode(&mut decompressor, LIMIT).unwrap();
+    let outcomes: Vec<_> = set.records().map(|record| record.map(|r| r.offset.0).map_err(|e| e.kind)).collect();
+    assert_eq!(outcomes, vec![Ok(7), Err(kind)]);
+    assert_eq!(set.facts().last_offset, Offset(8));
+}
+
+#[test]
+fn wrappers_that_kafka_does_not_open_are_refused() {
+    let of = |bytes: &[u8]| Wrapper::of(&message(bytes)).map(|w| w.map(|w| w.codec())).map_err(|e| e.kind);
+    let unknown = |field, found| Err(FormatErrorKind::UnknownValue { shape: Shape::LegacyMessage, field, found });
+    assert_eq!(of(&encode(1, 4, 9, T, None, Some(b"x"))), unknown("compression type", 4));
+    assert_eq!(of(&encode(0, 5, 9, T, None, Some(b"x"))), unknown("compression type", 5));
+    assert_eq!(of(&encode(3, 2, 9, T, None, Some(b"x"))), unknown("magic", 3));
+    let null = FormatErrorKind::LengthOutOfRange {
+        shape: Shape::LegacyMessage,
+        found: -1,
+        least: 0,
+        most: i64::from(i32::MAX),
+    };
+    assert_eq!(of(&encode(0, 2, 9, T, None, None)), Err(null));
+    assert_eq!(of(&encode(0, 2, 9, T, None, Some(b"x"))), Ok(Some(Codec::Snappy)));
+    let empty = read(&snappy_wrapper(1, 0, 9, &[])).unwrap_err();
+    assert!(matches!(empty.kind, FormatErrorKind::LengthOutOfRange { shape: Shape::InnerMessage, found: 0, .. }));
+    let mut small = inner(1, &[0]).concat();
+    small[11] = 13;
+    let small = read(&snappy_wrapper(1, 0, 9, &small)).unwrap_err();
+    assert!(matches!(small.kind, FormatErrorKind::LengthOutOfRange { found: 13, least: 14, .. }));
+}
+
+#[test]
+fn a_fault_of_the_codec_has_its_place_in_the_file() {
+    let bytes = encode(1, 1, 9, T, None, Some(&hex("1f8b08")));
+    let message = LegacyMessage::parse(&bytes, Position(1000), Shape::LegacyMessage).unwrap();
+    let error = Wrapper::of(&message).unwrap().unwrap().decode(&mut Decompressor::new(), LIMIT).unwrap_err();
+    assert_eq!(error.position, Position(1000 + 34 + 3));
+}
+
+#[test]
+fn every_damaged_byte_of_a_wrapper_reads_the_same_whole_and_streamed() {
+    for magic in [0, 1] {
+        let content = inner(magic, &[4, 5, 6]).concat();
+        for at in 0..content.len() {
+            for bit in 0..8 {
+                let mut flipped = content.clone();
+                flipped[at] ^= 1 << bit;
+                let _ = read(&snappy_wrapper(magic, 0, 6, &flipped));
+            }
+            let _ = read(&snappy_wrapper(magic, 0, 6, &content[..at]));
+        }
+    }
 }

@@ -10,6 +10,7 @@
 )]
 
 mod compression;
+mod compression_limits;
 mod interop;
 mod legacy;
 mod plan_capacity;

@@ -21,6 +21,8 @@ const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 /// `GzipCompression` and `ZstdCompression` take their libraries' defaults.
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
+/// Cannot be while `ZSTD_compressBound` holds.
+const OUTPUT_TOO_SMALL: &str = "output exceeds its bound";
 
 /// How hard to try. Only gzip and zstd know levels here.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -176,6 +178,7 @@ impl Compressor {
             Level::Of(level) => level,
         };
         let context = self.zstd.get_or_insert_with(CCtx::create);
+        context.reset(ResetDirective::SessionOnly).map_err(get_error_name)?;
         for parameter in
             [CParameter::CompressionLevel(level), CParameter::ContentSizeFlag(false), CParameter::ChecksumFlag(false)]
         {
@@ -183,7 +186,6 @@ impl Compressor {
         }
         // Streamed, flushed and ended, as Java's buffered streams do at their close: told all at once, the library would choose
         // another window and save the empty last block, and no batch would have the bytes that a broker gives it.
-        const TOO_SMALL: &str = "output does not fit its bound";
         self.output.resize(compress_bound(content.len()).saturating_add(64), 0);
         let mut out = OutBuffer::around(self.output.as_mut_slice());
         let mut input = InBuffer::around(content);
@@ -191,13 +193,13 @@ impl Compressor {
             let before = (input.pos(), out.pos());
             context.compress_stream(&mut out, &mut input).map_err(get_error_name)?;
             if before == (input.pos(), out.pos()) {
-                return Err(TOO_SMALL);
+                return Err(OUTPUT_TOO_SMALL);
             }
         }
         let unflushed = context.flush_stream(&mut out).map_err(get_error_name)?;
         let unended = context.end_stream(&mut out).map_err(get_error_name)?;
         if unflushed > 0 || unended > 0 {
-            return Err(TOO_SMALL);
+            return Err(OUTPUT_TOO_SMALL);
         }
         let written = out.pos();
         self.output.truncate(written);

@@ -32,7 +32,7 @@ pub struct InnerRecordStream<R> {
     previous: Option<Offset>,
     entry: Vec<u8>,
     limit: u64,
-    is_over: bool,
+    left: u64,
 }
 
 impl<R: Read> InnerRecordStream<R> {
@@ -45,13 +45,15 @@ impl<R: Read> InnerRecordStream<R> {
             previous: None,
             entry: Vec::new(),
             limit,
-            is_over: false,
+            left: facts.messages_count,
         }
     }
 
     /// The next record, or `None` after the last whole one. After an error there are no more.
     pub fn next_record(&mut self) -> Result<Option<LegacyRecord<'_>>, RecordStreamError> {
-        if std::mem::replace(&mut self.is_over, true) {
+        // Only what the first pass has seen whole: a cut message may claim any size.
+        let left = std::mem::take(&mut self.left);
+        if left == 0 {
             return Ok(None);
         }
         let Some(head) = self.entries.next_head()? else { return Ok(None) };
@@ -67,7 +69,7 @@ impl<R: Read> InnerRecordStream<R> {
         }
         self.entries.position = position.advance(len_u64(self.entry.len()));
         let record = self.context.resolve(&self.entry, position, &mut self.previous)?;
-        self.is_over = false;
+        self.left = left.saturating_sub(1);
         Ok(Some(record))
     }
 }
