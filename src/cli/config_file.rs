@@ -8,8 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::properties::{Property, parse_properties};
 use super::settings::{Kind, SETTINGS, Setting, Spelling};
+use crate::format::FormatErrorKind;
+use crate::format::checkpoint::java_properties::{Property, parse_properties};
 
 /// Which of Kafka's two policies apply. Neither is possible too: then nothing is ever removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,6 +100,9 @@ pub enum ConfigError {
         /// What Kafka accepts.
         expected: String,
     },
+    /// Java refuses the whole file.
+    #[error("{0}")]
+    Malformed(FormatErrorKind),
     /// Kafka refuses such a pair.
     #[error("min.compaction.lag.ms {least} is larger than max.compaction.lag.ms {most}")]
     CompactionLags {
@@ -127,7 +131,10 @@ pub fn read_config_file(path: &Path) -> Result<ConfigFile, ConfigError> {
 
 /// Parses the bytes of a properties file.
 pub fn parse_config(bytes: &[u8]) -> Result<ConfigFile, ConfigError> {
-    let properties = parse_properties(bytes);
+    let properties = parse_properties(bytes).strict().map_err(|error| ConfigError::Malformed(error.kind))?;
+    // A later line replaces an earlier one.
+    let properties: BTreeMap<String, Property> =
+        properties.into_iter().map(|property| (property.key.clone(), property)).collect();
     let mut config = BrokerConfig::default();
     for setting in SETTINGS {
         if let Some((spelling, property)) = winning(setting, &properties) {
@@ -161,7 +168,7 @@ fn apply(
     spelling: &'static Spelling,
     property: &Property,
 ) -> Result<(), ConfigError> {
-    let text = property.value.as_str();
+    let text = property.value.trim();
     let invalid = |expected: String| ConfigError::InvalidValue {
         line: property.line,
         name: spelling.name,
@@ -330,6 +337,11 @@ mod tests {
         assert_eq!(warnings("cleaner.threads=1"), ["log.cleaner.threads"]);
         assert_eq!(warnings("Segment.Bytes=1"), ["segment.bytes"]);
         assert_eq!(warnings("log.dirs=/a\nnode.id=1\nlisteners=x\ncompression.type=zstd\nretention.ms=1"), [""; 0]);
+    }
+
+    #[test]
+    fn a_broken_unicode_escape_spoils_the_file_as_in_java() {
+        assert!(error("a=1\nb=\\u00").starts_with("line 2: expected"));
     }
 
     #[test]

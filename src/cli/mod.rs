@@ -13,7 +13,6 @@ pub mod man;
 pub mod plan_capacity;
 mod process;
 mod progress;
-mod properties;
 mod settings;
 
 use std::ffi::OsString;

@@ -12,6 +12,7 @@
 //! ```
 
 pub mod broker;
+pub mod capacity;
 mod damage;
 pub mod dump;
 mod finding;
@@ -19,6 +20,7 @@ mod image;
 mod progress;
 mod records;
 mod sound_batches;
+pub mod stat;
 
 pub use damage::{Damage, DamageKind};
 pub use finding::{Fact, Finding, FindingId, Location, Repair, Severity};
@@ -26,5 +28,3 @@ pub use image::{Change, Content, DiskRange, ImageFile, PartitionImage};
 pub use progress::{Hidden, Progress};
 pub use records::{BatchContent, RecordLimits, RecordReader, RecordsError, Visit, WrapperOffsets};
 pub use sound_batches::{SoundBatches, SoundItem};
-
-pub mod capacity;
