@@ -6,6 +6,7 @@
 pub mod args;
 pub mod config_file;
 pub mod context;
+pub mod dump;
 pub mod error;
 pub mod exit;
 pub mod inputs;
@@ -49,6 +50,8 @@ const EXIT_STATUS: &str = "Exit status: 0 done, 1 findings remain, 2 not done or
 pub enum Command {
     /// Print a shell's completion script
     Completions(man::CompletionsArgs),
+    /// Print records, batches and the entries of other files
+    Dump(dump::DumpArgs),
     /// Print a man page
     Man(man::ManArgs),
     /// Compute how large a disk has to be, and watch it fill
@@ -85,6 +88,7 @@ pub fn run(
 fn dispatch(command: &Command, context: &mut Context<'_>) -> Result<ExitStatus, CliError> {
     match command {
         Command::Completions(args) => man::run_completions(args, context),
+        Command::Dump(args) => dump::run(args, context),
         Command::Man(args) => man::run(args, context),
         Command::PlanCapacity(args) => plan_capacity::run(args, context),
     }

@@ -3,7 +3,10 @@
 pub mod base64;
 pub mod capacity;
 pub mod chart;
+pub mod dump;
 pub mod java;
+pub mod json_text;
 pub mod kafka;
 pub mod message;
 pub mod units;
+pub mod untrusted;

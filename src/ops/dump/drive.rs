@@ -22,7 +22,7 @@ use crate::ops::{Progress, RecordReader};
 const MOST_INDEX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Turns an event into bytes at the end of a buffer. Called on any thread.
-pub type Output = dyn Fn(&Event<'_>, &mut Vec<u8>) + Sync;
+pub type Output<'o> = dyn Fn(&Event<'_>, &mut Vec<u8>) + Sync + 'o;
 
 /// Why a dump ended early.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub enum DumpError {
 pub struct Dumper<'a> {
     options: &'a DumpOptions,
     pool: &'a ThreadPool,
-    output: &'a Output,
+    output: &'a Output<'a>,
     write: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
     progress: &'a dyn Progress,
     readers: Mutex<Vec<RecordReader>>,
@@ -64,7 +64,7 @@ impl<'a> Dumper<'a> {
     pub fn new(
         options: &'a DumpOptions,
         pool: &'a ThreadPool,
-        output: &'a Output,
+        output: &'a Output<'a>,
         write: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
         progress: &'a dyn Progress,
     ) -> Self {
@@ -355,7 +355,7 @@ type Kept<'k> = (&'k Mutex<Vec<RecordReader>>, &'k Mutex<Vec<Vec<u8>>>);
 fn show_apart(
     piece: &Piece,
     options: &DumpOptions,
-    output: &Output,
+    output: &Output<'_>,
     (readers, spare): Kept<'_>,
     sender: &SyncSender<Shown>,
 ) {
