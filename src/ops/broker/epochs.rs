@@ -1,39 +1,24 @@
 //! The leader-epoch checkpoint of a partition as brokers keep it (`LeaderEpochFileCache`, KIP-101): which epoch began at which
 //! offset.
 
+use crate::format::checkpoint::EpochEntry;
 use crate::format::{LeaderEpoch, Offset};
-
-/// The first offset written in an epoch.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct EpochStart {
-    /// The epoch.
-    pub epoch: LeaderEpoch,
-    /// Its first offset.
-    pub start_offset: Offset,
-}
-
-impl EpochStart {
-    /// An epoch and its first offset.
-    pub fn new(epoch: LeaderEpoch, start_offset: Offset) -> Self {
-        Self { epoch, start_offset }
-    }
-}
 
 /// An entry with a negative number: a broker throws, and the start fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("epoch {} at offset {} is below 0", .0.epoch, .0.start_offset)]
-pub struct NegativeEpoch(pub EpochStart);
+pub struct NegativeEpoch(pub EpochEntry);
 
 /// The epochs of a log, ascending in epoch and in start offset.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct EpochHistory {
-    entries: Vec<EpochStart>,
+    entries: Vec<EpochEntry>,
 }
 
 impl EpochHistory {
     /// What a broker holds after reading these lines of a file: each is assigned after the one before it, so a line out of order
     /// removes those it contradicts.
-    pub fn from_lines(lines: impl IntoIterator<Item = EpochStart>) -> Result<Self, NegativeEpoch> {
+    pub fn from_lines(lines: impl IntoIterator<Item = EpochEntry>) -> Result<Self, NegativeEpoch> {
         let mut history = Self::default();
         for line in lines {
             history.assign(line)?;
@@ -42,17 +27,17 @@ impl EpochHistory {
     }
 
     /// The entries, ascending.
-    pub fn entries(&self) -> &[EpochStart] {
+    pub fn entries(&self) -> &[EpochEntry] {
         &self.entries
     }
 
     /// The latest epoch.
-    pub fn latest(&self) -> Option<EpochStart> {
+    pub fn latest(&self) -> Option<EpochEntry> {
         self.entries.last().copied()
     }
 
     /// Enters an epoch as an append or an election does: entries that it contradicts go first.
-    pub fn assign(&mut self, new: EpochStart) -> Result<(), NegativeEpoch> {
+    pub fn assign(&mut self, new: EpochEntry) -> Result<(), NegativeEpoch> {
         if new.epoch.0 < 0 || new.start_offset.0 < 0 {
             return Err(NegativeEpoch(new));
         }
@@ -71,7 +56,7 @@ impl EpochHistory {
     pub fn assign_recovered(&mut self, epoch: Option<LeaderEpoch>, base_offset: Offset) -> Result<(), NegativeEpoch> {
         match epoch {
             Some(epoch) if epoch.0 >= 0 && self.latest().is_none_or(|last| epoch > last.epoch) => {
-                self.assign(EpochStart::new(epoch, base_offset))
+                self.assign(EpochEntry { epoch, start_offset: base_offset })
             }
             _ => Ok(()),
         }
@@ -103,13 +88,14 @@ impl EpochHistory {
 
     /// What a follower that asks for an epoch is told: the largest known epoch not above it, and where that ended
     /// (`endOffsetFor`). `None`: the epoch is beyond every known one.
-    pub fn end_offset_for(&self, requested: LeaderEpoch, log_end_offset: Offset) -> Option<EpochStart> {
+    pub fn end_offset_for(&self, requested: LeaderEpoch, log_end_offset: Offset) -> Option<EpochEntry> {
         if self.latest().is_some_and(|last| last.epoch == requested) {
-            return Some(EpochStart::new(requested, log_end_offset));
+            return Some(EpochEntry { epoch: requested, start_offset: log_end_offset });
         }
         let higher = self.entries.iter().find(|entry| entry.epoch > requested)?;
         let floor = self.entries.iter().rfind(|entry| entry.epoch <= requested);
-        Some(EpochStart::new(floor.map_or(requested, |entry| entry.epoch), higher.start_offset))
+        let epoch = floor.map_or(requested, |entry| entry.epoch);
+        Some(EpochEntry { epoch, start_offset: higher.start_offset })
     }
 }
 
@@ -117,8 +103,8 @@ impl EpochHistory {
 mod tests {
     use super::*;
 
-    fn start((epoch, offset): (i32, i64)) -> EpochStart {
-        EpochStart::new(LeaderEpoch(epoch), Offset(offset))
+    fn start((epoch, offset): (i32, i64)) -> EpochEntry {
+        EpochEntry { epoch: LeaderEpoch(epoch), start_offset: Offset(offset) }
     }
 
     fn history(lines: &[(i32, i64)]) -> EpochHistory {

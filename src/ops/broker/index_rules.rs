@@ -172,6 +172,11 @@ impl IndexBuilder {
         self.valid
     }
 
+    /// The files as they are, without the last time entry.
+    pub fn so_far(&self) -> BuiltIndexes {
+        self.built.clone()
+    }
+
     /// The largest timestamp so far and the last offset of the first batch that has it.
     pub fn largest_timestamp(&self) -> Option<TimeIndexEntry> {
         (self.largest.timestamp > NO_TIMESTAMP).then_some(self.largest)

@@ -1,14 +1,26 @@
 //! Kafka's own rules, pure, each once: what brokers derive from the batches of a log, and what they do at start.
 //!
 //! `verify`, `reindex`, `preflight`, `repair`, `compact`, `retain` and the simulation ask here. Nothing below this module reads a
-//! clock; what differs between versions is in [`Rules`], and no other place compares versions.
+//! clock or writes; what differs between versions is in [`Rules`], and no other place compares versions.
 
+mod environment;
 pub mod epochs;
+mod failure;
 pub mod index_rules;
+pub mod load;
+mod log_reading;
+pub mod markers;
 pub mod producers;
+mod recover;
 mod rules;
+mod segment_files;
+mod snapshots;
+mod split;
+mod swap;
 pub mod transactions;
 
+pub use environment::{LoadEnvironment, ProgressRef, RecordFormat};
+pub use failure::{FailureKind, LoadStop, StartFailure};
 pub use rules::{
     AppendIndexing, BadFileOutcome, IndexClose, KafkaVersion, OffsetSearch, RecoveryIoError, RetentionOrder, Rules,
     SnapshotDeletion, SwapCompletion, TxnVersionCheck, UnknownVersion,

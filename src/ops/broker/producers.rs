@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::rules::Rules;
 use super::transactions::{EndMarker, EndedTransaction, OpenTransaction, OpenTransactions};
+use crate::format::producer_snapshot::ProducerEntry as StoredProducer;
 use crate::format::{BatchHeader, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs};
 
 /// Batches that a broker remembers of each producer, to recognise a repeated one.
@@ -55,6 +56,41 @@ impl ProducerEntry {
             timestamp: TimestampMs(NONE.into()),
             coordinator_epoch: NONE.into(),
             transaction_first_offset: None,
+        }
+    }
+
+    /// What a broker reads back from a snapshot.
+    pub fn from_stored(stored: &StoredProducer) -> Self {
+        let timestamp = stored.timestamp.unwrap_or(TimestampMs(NONE.into()));
+        let last_batch = stored.last_offset.filter(|offset| offset.0 >= 0).map(|last_offset| RememberedBatch {
+            last_sequence: stored.last_sequence.unwrap_or(Sequence(NONE.into())),
+            last_offset,
+            offset_delta: stored.offset_delta,
+            timestamp,
+        });
+        Self {
+            producer_id: stored.producer_id,
+            epoch: stored.producer_epoch,
+            batches: last_batch.into_iter().collect(),
+            timestamp,
+            coordinator_epoch: stored.coordinator_epoch.unwrap_or(NONE.into()),
+            transaction_first_offset: stored.current_txn_first_offset.filter(|offset| offset.0 >= 0),
+        }
+    }
+
+    /// What a broker writes into a snapshot.
+    pub fn to_stored(&self) -> StoredProducer {
+        let last_batch = self.last_batch();
+        let present = |raw: i64| raw != i64::from(NONE);
+        StoredProducer {
+            producer_id: self.producer_id,
+            producer_epoch: self.epoch,
+            last_sequence: last_batch.map(|batch| batch.last_sequence).filter(|sequence| present(sequence.0.into())),
+            last_offset: last_batch.map(|batch| batch.last_offset).filter(|offset| present(offset.0)),
+            offset_delta: last_batch.map_or(0, |batch| batch.offset_delta),
+            timestamp: Some(self.timestamp).filter(|timestamp| present(timestamp.0)),
+            coordinator_epoch: Some(self.coordinator_epoch).filter(|epoch| present((*epoch).into())),
+            current_txn_first_offset: self.transaction_first_offset,
         }
     }
 
