@@ -11,6 +11,7 @@
 
 mod compression;
 mod compression_limits;
+mod dump;
 mod interop;
 mod legacy;
 mod plan_capacity;
