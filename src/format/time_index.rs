@@ -134,14 +134,15 @@ impl<'a> TimeIndex<'a> {
     }
 
     /// How many entries at the start can be real: timestamps grow and are not negative, offsets do not fall. What follows is
-    /// padding, or was left by a truncation.
+    /// padding, or was left by a truncation. The cleaner of 0.10.1 wrote offset -1 where it did not know better.
     ///
     /// Twelve zero bytes in the first slot are an entry of timestamp 0 where they are all there is or where a later timestamp
     /// follows; in front of more zeros they are padding.
     pub fn plausible_len(&self) -> usize {
         let mut previous = TimeIndexEntry { timestamp: TimestampMs(-1), offset: self.base };
         let plausible = |entry: &TimeIndexEntry| {
-            let follows = entry.timestamp > previous.timestamp && entry.offset >= previous.offset;
+            let follows =
+                entry.timestamp > previous.timestamp && (entry.offset >= previous.offset || entry.offset == Offset(-1));
             previous = *entry;
             follows
         };
@@ -215,6 +216,8 @@ mod tests {
         let padded = encoded(0, &[entry(T, 3), entry(T + 1, 3)]);
         let padded = [padded, zeros(5)].concat();
         assert_eq!((plausible(&padded), TimeIndex::new(Offset(0), &padded).zero_tail_len()), (2, 5));
+        let of_old_cleaner = [0, 0, 1, 0x45, 0xf6, 0x80, 0xbe, 0x60, 0xff, 0xff, 0xff, 0xff];
+        assert_eq!(plausible(&of_old_cleaner), 1);
         // What a truncation left behind: an older entry after a newer one.
         let stale = encoded(0, &[entry(T, 3), entry(T + 9, 5), entry(T + 4, 4), entry(T + 20, 9)]);
         assert_eq!(plausible(&stale), 2);

@@ -5,7 +5,7 @@
 //!  |ver | producerId | firstOffset | lastOffset  | lastStableOffset  |     34 bytes an entry, big-endian, no header
 //! ```
 //!
-//! Offsets are absolute; the last one is the marker's. The last stable offset is that of the moment of the abort.
+//! Offsets are absolute; the last one is the marker's. The last stable offset is that of the moment after the abort.
 //!
 //! Rules: `org.apache.kafka.storage.internals.log.{TransactionIndex, AbortedTxn}`.
 
@@ -26,7 +26,8 @@ pub struct AbortedTransaction {
     pub first_offset: Offset,
     /// Offset of the abort marker.
     pub last_offset: Offset,
-    /// The last stable offset once the transaction was aborted: where the next open one starts, else after the marker.
+    /// The last stable offset once the transaction was aborted: where the oldest open one starts, which may be before the first
+    /// offset, else after the marker.
     pub last_stable_offset: Offset,
 }
 

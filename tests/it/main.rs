@@ -15,6 +15,7 @@ mod dump;
 mod interop;
 mod legacy;
 mod plan_capacity;
+mod small_files;
 mod support;
 mod synth;
 mod tidy;

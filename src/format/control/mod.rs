@@ -15,8 +15,8 @@
 //! Types 2 to 6 are in the flexible encoding: `[]` is an unsigned varint of one more than the number of elements, text one of one
 //! more than its length, tags a number of (tag, size, bytes).
 //!
-//! The previews of KRaft in 2.7 and 2.8 numbered differently: 2 was a quorum reassignment, 3 the leader change. Nothing in a record
-//! tells; the directory's name does, which is `@metadata-0` there. See [`ControlNumbering`].
+//! The previews of KRaft in 2.7 and 2.8 numbered differently: 2 was a quorum reassignment, 3 the leader change, which had no version
+//! in front. Nothing in a record tells; the directory's name does, which is `@metadata-0` there. See [`ControlNumbering`].
 //!
 //! Rules: `ControlRecordType`, `EndTransactionMarker`, `ControlRecordUtils`, `common/message/*.json`.
 

@@ -5,7 +5,7 @@ use crate::format::{Cursor, FormatError, Shape};
 
 const SHAPE: Shape = Shape::ControlRecord;
 
-/// Which numbers the types of a log have.
+/// Which numbers the types of a log have, and whether a leader change has a version.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ControlNumbering {
     /// Those of 3.0 and later, and of every log that is no metadata log.
@@ -107,7 +107,7 @@ impl<'a> ControlRecord<'a> {
         let (key_version, type_id) = parse_key(key.unwrap_or_default())?;
         let control_type = ControlType::from_id(type_id, numbering);
         let mut cursor = Cursor::new(value.unwrap_or_default());
-        let (value_decoded, fault) = match ControlValue::parse(control_type, &mut cursor) {
+        let (value_decoded, fault) = match ControlValue::parse(control_type, numbering, &mut cursor) {
             Ok(value) => (value, None),
             Err(fault) => (ControlValue::Undecoded, Some(fault)),
         };
@@ -188,7 +188,7 @@ mod tests {
                 2,
                 "000000000001030000000100000000020002000000010000",
                 ControlValue::LeaderChange(LeaderChange {
-                    version: 0,
+                    version: Some(0),
                     leader_id: 1,
                     voters: vec![voter(1), voter(2)],
                     granting_voters: vec![voter(1)],
@@ -316,13 +316,21 @@ mod tests {
             ControlType::Unknown(4),
         ];
         assert_eq!(types, expected);
+        // Written by 2.8.2: no version in front.
+        let bytes = hex("0000000102000000010002000000010000");
+        let record = ControlRecord::parse(Some(&key(3)), Some(&bytes), ControlNumbering::Preview).unwrap();
+        let mut out = Vec::new();
+        record.value.encode(&mut out);
+        assert_eq!(out, bytes);
+        let ControlValue::LeaderChange(change) = record.value else { panic!("{record:?}") };
+        assert_eq!((change.version, change.leader_id, change.voters), (None, 1, vec![voter(1)]));
     }
 
     #[test]
     fn a_leader_change_with_directories_is_read_where_it_fits() {
         let with = Voter { voter_id: 3, directory_id: Some(Uuid([9; 16])), tags: Vec::new() };
         let change = LeaderChange {
-            version: 1,
+            version: Some(1),
             leader_id: 3,
             voters: vec![with.clone(), with],
             granting_voters: Vec::new(),
@@ -335,7 +343,7 @@ mod tests {
         let old = hex("000100000001030000000100000000020002000000010000");
         let record = parsed(2, &old);
         let ControlValue::LeaderChange(change) = record.value else { panic!("{record:?}") };
-        assert_eq!((change.version, change.voters), (1, vec![voter(1), voter(2)]));
+        assert_eq!((change.version, change.voters), (Some(1), vec![voter(1), voter(2)]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Values of control records.
 
 use super::flexible::{TaggedField, Tags, read_array, read_bytes, read_tags, write_array, write_bytes, write_tags};
-use super::record::ControlType;
+use super::record::{ControlNumbering, ControlType};
 use crate::format::{Cursor, FormatError, FormatErrorKind, Shape, TimestampMs, Uuid};
 
 const SHAPE: Shape = Shape::ControlRecord;
@@ -46,8 +46,8 @@ pub struct Voter<'a> {
 /// A new leader of the metadata quorum.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeaderChange<'a> {
-    /// Version of the value.
-    pub version: i16,
+    /// Version of the value; the preview wrote none.
+    pub version: Option<i16>,
     /// The leader's node id.
     pub leader_id: i32,
     /// The quorum.
@@ -153,14 +153,21 @@ pub enum ControlValue<'a> {
 
 impl<'a> ControlValue<'a> {
     /// Decodes a value. The cursor is left behind it; Kafka ignores what follows.
-    pub(super) fn parse(control_type: ControlType, cursor: &mut Cursor<'a>) -> Result<Self, FormatError> {
+    pub(super) fn parse(
+        control_type: ControlType,
+        numbering: ControlNumbering,
+        cursor: &mut Cursor<'a>,
+    ) -> Result<Self, FormatError> {
         Ok(match control_type {
             ControlType::Abort | ControlType::Commit => {
                 let marker = EndTxnMarker::parse(cursor.rest())?;
                 cursor.read_array::<6>(SHAPE)?;
                 Self::EndTxnMarker(marker)
             }
-            ControlType::LeaderChange => Self::LeaderChange(read_leader_change(cursor)?),
+            ControlType::LeaderChange => match numbering {
+                ControlNumbering::Current => Self::LeaderChange(read_leader_change(cursor)?),
+                ControlNumbering::Preview => Self::LeaderChange(read_fields(cursor, None, Directories::Absent)?),
+            },
             ControlType::SnapshotHeader => Self::SnapshotHeader(SnapshotHeader {
                 version: cursor.read_i16(SHAPE)?,
                 last_contained_log_timestamp: TimestampMs(cursor.read_i64(SHAPE)?),
@@ -191,7 +198,9 @@ impl<'a> ControlValue<'a> {
                 out.extend_from_slice(&marker.coordinator_epoch.to_be_bytes());
             }
             Self::LeaderChange(change) => {
-                out.extend_from_slice(&change.version.to_be_bytes());
+                if let Some(version) = change.version {
+                    out.extend_from_slice(&version.to_be_bytes());
+                }
                 out.extend_from_slice(&change.leader_id.to_be_bytes());
                 write_array(out, &change.voters, write_voter);
                 write_array(out, &change.granting_voters, write_voter);
@@ -224,17 +233,16 @@ impl<'a> ControlValue<'a> {
 /// Kafka (up to 4.4) reads every leader change as version 0, whatever it says, and writes no other. The layout of version 1, which
 /// exists in the schema, is tried where the value says so, and taken where it fits to the last byte.
 fn read_leader_change<'a>(cursor: &mut Cursor<'a>) -> Result<LeaderChange<'a>, FormatError> {
+    let version = cursor.read_i16(SHAPE)?;
     let mut ahead = *cursor;
-    let is_later = ahead.read_i16(SHAPE)? > 0;
-    ahead = *cursor;
-    if is_later
-        && let Ok(change) = read_leader_change_of(&mut ahead, Directories::Present)
+    if version > 0
+        && let Ok(change) = read_fields(&mut ahead, Some(version), Directories::Present)
         && ahead.is_empty()
     {
         *cursor = ahead;
         return Ok(change);
     }
-    read_leader_change_of(cursor, Directories::Absent)
+    read_fields(cursor, Some(version), Directories::Absent)
 }
 
 #[derive(Clone, Copy)]
@@ -243,8 +251,9 @@ enum Directories {
     Absent,
 }
 
-fn read_leader_change_of<'a>(
+fn read_fields<'a>(
     cursor: &mut Cursor<'a>,
+    version: Option<i16>,
     directories: Directories,
 ) -> Result<LeaderChange<'a>, FormatError> {
     let read_voter = |cursor: &mut Cursor<'a>| {
@@ -256,7 +265,7 @@ fn read_leader_change_of<'a>(
         Ok(Voter { voter_id, directory_id, tags: read_tags(cursor)? })
     };
     Ok(LeaderChange {
-        version: cursor.read_i16(SHAPE)?,
+        version,
         leader_id: cursor.read_i32(SHAPE)?,
         voters: read_array(cursor, read_voter)?,
         granting_voters: read_array(cursor, read_voter)?,
