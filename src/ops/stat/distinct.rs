@@ -75,7 +75,9 @@ impl Distinct {
         let hashes = &mut self.hashes;
         self.sketch.get_or_insert_with(|| {
             let mut sketch = Box::new(HyperLogLog::seeded(PRECISION, 0));
-            std::mem::take(hashes).into_iter().for_each(|hash| sketch.insert_hash(hash));
+            for hash in std::mem::take(hashes) {
+                sketch.insert_hash(hash);
+            }
             sketch
         })
     }

@@ -50,8 +50,10 @@ pub struct LogFigures {
     pub batch_bytes: u64,
     /// Batches of magic 0, 1 and 2.
     pub batches_by_magic: [u64; 3],
-    /// Records, those of control batches included; `None` where a legacy wrapper was not opened.
-    pub records: Option<u64>,
+    /// Records, those of control batches included, without those in unopened wrappers.
+    pub counted_records: u64,
+    /// Legacy wrappers whose messages were not counted.
+    pub unopened_wrappers: u64,
     /// Records of control batches.
     pub control_records: u64,
     /// Batches that belong to transactions, markers not included.
@@ -102,12 +104,12 @@ pub struct ContentFigures {
 impl LogFigures {
     /// Nothing yet, of a log whose records will be read.
     pub fn with_content() -> Self {
-        Self { records: Some(0), content: Some(ContentFigures::default()), ..Self::default() }
+        Self { content: Some(ContentFigures::default()), ..Self::default() }
     }
 
-    /// Nothing yet, of a log whose headers alone will be read.
-    pub fn headers_only() -> Self {
-        Self { records: Some(0), ..Self::default() }
+    /// Records, those of control batches included; `None` where wrappers were not opened.
+    pub fn records(&self) -> Option<u64> {
+        (self.unopened_wrappers == 0).then_some(self.counted_records)
     }
 
     /// Counts a batch by its header. The records of a legacy wrapper are added by [`Self::add_wrapped`].
@@ -136,19 +138,28 @@ impl LogFigures {
     }
 
     fn add_records_count(&mut self, header: &BatchHeader) {
-        let count = match header.records_count {
-            Some(count) => Some(u64::try_from(count).unwrap_or(0)),
-            None if header.is_legacy_wrapper() => None,
-            None => Some(1),
-        };
-        self.records = self.records.zip(count).map(|(sum, count)| sum + count);
+        if header.is_legacy_wrapper() {
+            self.unopened_wrappers += 1;
+            return;
+        }
+        let count = header.records_count.map_or(1, |count| u64::try_from(count).unwrap_or(0));
+        self.counted_records += count;
         if header.is_control() {
-            self.control_records += count.unwrap_or(0);
+            self.control_records += count;
             return;
         }
         self.transactional_batches += u64::from(header.is_transactional());
-        if let Some(count) = count {
-            self.batch_records.add(count);
+        self.batch_records.add(count);
+    }
+
+    /// Counts the messages of the wrapper whose header was added last.
+    pub fn add_wrapped(&mut self, first_offset: Offset, messages: u64) {
+        self.unopened_wrappers = self.unopened_wrappers.saturating_sub(1);
+        self.counted_records += messages;
+        self.batch_records.add(messages);
+        if self.batches == 1 {
+            // A wrapper's own offset is that of its last message.
+            self.first_offset = Some(first_offset);
         }
     }
 
@@ -179,7 +190,7 @@ impl LogFigures {
         let Some(content) = &mut self.content else { return ControlFlow::Break(()) };
         let key = record.key.map_or(0, |key| len_u64(key.len()));
         let value = record.value.map_or(0, |value| len_u64(value.len()));
-        let headers = record.headers.iter().filter_map(Result::ok).map(|header| {
+        let headers = record.headers.iter().map(|header| {
             len_u64(header.key.len()).saturating_add(header.value.map_or(0, |value| len_u64(value.len())))
         });
         let headers: u64 = headers.sum();
@@ -212,7 +223,8 @@ impl LogFigures {
         for (count, more) in self.batches_by_magic.iter_mut().zip(later.batches_by_magic) {
             *count += more;
         }
-        self.records = self.records.zip(later.records).map(|(sum, more)| sum + more);
+        self.counted_records += later.counted_records;
+        self.unopened_wrappers += later.unopened_wrappers;
         self.control_records += later.control_records;
         self.transactional_batches += later.transactional_batches;
         self.idempotent_batches += later.idempotent_batches;
