@@ -1,0 +1,172 @@
+//! The JSON of every command is what segtool-json(5) says: no field is missing from the page, none is there by another type.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::support::{packs, run, testdata};
+
+/// A line of `dump`. Unknown fields fail the test, so that a new one is described before it is printed.
+#[derive(Deserialize, Debug)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+enum DumpLine {
+    Record {
+        topic: Option<String>,
+        topic_base64: Option<String>,
+        partition: Option<i32>,
+        segment_base_offset: i64,
+        position: u64,
+        offset: i64,
+        timestamp_ms: Option<i64>,
+        timestamp_type: String,
+        leader_epoch: Option<i32>,
+        producer_id: Option<i64>,
+        producer_epoch: Option<i16>,
+        sequence: Option<i32>,
+        transactional: bool,
+        control: Option<String>,
+        compression: String,
+        key: Option<String>,
+        key_base64: Option<String>,
+        key_hex: Option<String>,
+        key_digest: Option<String>,
+        key_size_bytes: Option<u64>,
+        value: Option<String>,
+        value_base64: Option<String>,
+        value_hex: Option<String>,
+        value_digest: Option<String>,
+        value_size_bytes: Option<u64>,
+        headers: Vec<Header>,
+    },
+    Batch {
+        topic: Option<String>,
+        topic_base64: Option<String>,
+        partition: Option<i32>,
+        segment_base_offset: i64,
+        position: u64,
+        size_bytes: u64,
+        magic: i8,
+        base_offset: i64,
+        last_offset: i64,
+        last_offset_delta: Option<i32>,
+        records_count: Option<i64>,
+        crc: String,
+        crc_valid: bool,
+        attributes: i16,
+        compression: String,
+        timestamp_type: String,
+        base_timestamp_ms: Option<i64>,
+        max_timestamp_ms: Option<i64>,
+        delete_horizon_ms: Option<i64>,
+        leader_epoch: Option<i32>,
+        producer_id: Option<i64>,
+        producer_epoch: Option<i16>,
+        base_sequence: Option<i32>,
+        last_sequence: Option<i32>,
+        transactional: bool,
+        control: bool,
+    },
+    Damage {
+        id: String,
+        log_dir: Option<String>,
+        log_dir_base64: Option<String>,
+        topic: Option<String>,
+        topic_base64: Option<String>,
+        partition: Option<i32>,
+        path: Option<String>,
+        path_base64: Option<String>,
+        position: Option<u64>,
+        size_bytes: Option<u64>,
+        first_offset: Option<i64>,
+        last_offset: Option<i64>,
+        expected: Value,
+        found: Value,
+        message: String,
+    },
+    Summary {
+        batches: u64,
+        records: u64,
+        bytes: u64,
+        damage: u64,
+        complete: bool,
+    },
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct Header {
+    key: Option<String>,
+    key_base64: Option<String>,
+    value: Option<String>,
+    value_base64: Option<String>,
+    value_hex: Option<String>,
+    value_digest: Option<String>,
+    value_size_bytes: Option<u64>,
+}
+
+/// The words that segtool-json(5) sets in bold: the names of fields among them.
+pub(crate) fn described_fields() -> BTreeSet<String> {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("man/segtool-json.5")).unwrap();
+    page.lines()
+        .filter(|line| {
+            line.starts_with(".B") || line.starts_with(".RB") || line.starts_with(".SS") || line.starts_with(".TP")
+        })
+        .flat_map(|line| {
+            line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Every name of a field in a document, at any depth.
+pub(crate) fn fields_of(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                into.insert(name.clone());
+                fields_of(value, into);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| fields_of(value, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn dump_prints_the_fields_that_are_described_and_no_other() {
+    let described = described_fields();
+    let shop = testdata("real/4.4.0/shop");
+    let damaged = testdata("real/4.4.0/shop-damaged");
+    let legacy = packs::case("eras", "1.1.1/era-upgrade-0.9.0.1-0.10.2.2-1.1.1").join("dir");
+    let mut seen = BTreeSet::new();
+    for path in [&shop, &damaged, &legacy] {
+        for payload in ["auto", "hex", "base64", "redacted", "none"] {
+            let path = path.to_str().unwrap();
+            let output = run([
+                "dump",
+                "--format",
+                "json",
+                "--decode",
+                "none",
+                "--records",
+                "--batches",
+                "--payload",
+                payload,
+                path,
+            ]);
+            for line in output.text().lines() {
+                let _: DumpLine = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                let object: Value = serde_json::from_str(line).unwrap();
+                seen.insert(object["type"].as_str().unwrap().to_owned());
+                let mut fields = BTreeSet::new();
+                fields_of(&object, &mut fields);
+                let missing: Vec<_> = fields.difference(&described).collect();
+                assert!(missing.is_empty(), "segtool-json(5) does not name {missing:?}");
+            }
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["batch", "damage", "record", "summary"]);
+}
