@@ -18,6 +18,7 @@ mod legacy;
 mod man;
 mod plan_capacity;
 mod small_files;
+mod recorded_batches;
 mod support;
 mod synth;
 mod tidy;
