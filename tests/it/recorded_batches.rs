@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use segtool::format::compression::{Codec, Decompressor, Lz4Checksum};
+use segtool::format::compression::{Codec, CodecOddity, Decompressor, Lz4Checksum};
 use segtool::format::legacy::{InnerRecordStream, LegacyMessage, LegacyRecord, Wrapper, read_facts};
 use segtool::format::record::{Record, RecordStream, Records};
 use segtool::format::{Batch, BatchHeader, Batches, FormatErrorKind, Position, Shape, TimestampType};
 use serde_json::Value;
 
-use crate::support::{json, packs, sha256_hex};
+use crate::support::{files_below, json, packs, sha256_hex};
 
 const WHOLE: u64 = 4 << 20;
 const STREAMED: u64 = 256 << 20;
@@ -257,4 +257,47 @@ fn the_odd_batches_that_kafka_refuses_are_refused_and_no_others() {
         }
     }
     assert!(compared > 200, "only {compared} batches were compared");
+}
+
+/// Everything odd about a batch that can be read, by name.
+fn oddities(batch: &Batch<'_>, decompressor: &mut Decompressor) -> Vec<String> {
+    let header = batch.header();
+    if !header.is_legacy() {
+        let codec = if header.records_count == Some(0) { Codec::None } else { codec_of(header).unwrap() };
+        let done = decompressor.decompress(codec, Lz4Checksum::Verified, batch.records_bytes(), STREAMED).unwrap();
+        return done
+            .oddities
+            .iter()
+            .filter(|o| **o != CodecOddity::SnappyWithoutHeader)
+            .map(|o| format!("{o:?}"))
+            .collect();
+    }
+    let message = LegacyMessage::parse(batch.bytes(), header.position, Shape::LegacyMessage).unwrap();
+    let Some(wrapper) = Wrapper::of(&message).unwrap() else {
+        return LegacyRecord::alone(message).oddities().map(|o| format!("{o:?}")).collect();
+    };
+    let set = wrapper.decode(decompressor, STREAMED).unwrap();
+    let codec = set.codec_oddities().iter();
+    let codec = codec.filter(|o| !matches!(o, CodecOddity::OldLz4HeaderChecksum { .. })).map(|o| format!("{o:?}"));
+    let records = set.records().flat_map(|r| r.unwrap().oddities());
+    codec.chain(set.facts().oddities.iter().copied().chain(records).map(|o| format!("{o:?}"))).collect()
+}
+
+#[test]
+fn nothing_is_odd_about_what_brokers_and_clients_wrote_but_bare_snappy_and_old_checksums() {
+    let mut decompressor = Decompressor::new();
+    let mut looked_at = 0;
+    for family in ["eras", "clients", "modern-2.8.2", "modern-3.9.1", "modern-4.x", "internal"] {
+        let root = packs::unpacked(family);
+        let files = files_below(&root);
+        for log in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "log")) {
+            let data = std::fs::read(root.join(log)).unwrap();
+            for batch in Batches::new(&data, Position(0)).map_while(Result::ok).take_while(Batch::crc_matches) {
+                let odd = oddities(&batch, &mut decompressor);
+                assert!(odd.is_empty(), "{} at {}: {odd:?}", log.display(), batch.header().position);
+                looked_at += 1;
+            }
+        }
+    }
+    assert!(looked_at > 10_000, "only {looked_at} batches were looked at");
 }

@@ -10,7 +10,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 
 use super::super::Position;
 use super::output::Output;
-use super::source::{Pause, Source, Step};
+use super::source::{Pause, Source, Step, Supply};
 use super::{CodecFault, StreamPart, Unsupported};
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -99,7 +99,12 @@ impl GzipDecoder {
     fn inflate(&mut self, source: &mut Source<'_>, output: &mut Output) -> Result<(), Pause> {
         let (taken_before, given_before) = (self.inflate.total_in(), self.inflate.total_out());
         let room = output.more_room();
-        let status = self.inflate.decompress(source.rest(), room, FlushDecompress::None).map_err(|_| {
+        // Where no input can follow, inflate need not keep a copy of its window at the end.
+        let flush = match source.supply() {
+            Supply::Ended => FlushDecompress::Finish,
+            Supply::More => FlushDecompress::None,
+        };
+        let status = self.inflate.decompress(source.rest(), room, flush).map_err(|_| {
             source.fault(CodecFault::Corrupt { part: StreamPart::Block, reason: "invalid deflate data" })
         })?;
         let taken = usize::try_from(self.inflate.total_in().saturating_sub(taken_before)).unwrap_or(usize::MAX);

@@ -5,6 +5,17 @@ use super::super::{FormatError, FormatErrorKind, Position, len_u64, len_usize};
 /// The least that the buffer grows to.
 const LEAST_ROOM: usize = 64 * 1024;
 
+/// What a buffer may keep between streams, so that one monster does not cost its memory for ever.
+const MOST_KEPT: usize = 8 * 1024 * 1024;
+
+/// Gives back the memory that a buffer has beyond the usual.
+pub(super) fn shed(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > MOST_KEPT {
+        buffer.truncate(MOST_KEPT);
+        buffer.shrink_to(MOST_KEPT);
+    }
+}
+
 /// A reusable buffer. Its bytes stay initialised between uses, so that a batch costs no clearing.
 #[derive(Debug, Default)]
 pub(super) struct Output {
@@ -18,6 +29,7 @@ pub(super) struct Output {
 impl Output {
     /// Begins a new stream that may come to `limit` bytes.
     pub(super) fn start(&mut self, limit: u64) {
+        shed(&mut self.buffer);
         self.filled = 0;
         self.given = 0;
         self.limit = limit;

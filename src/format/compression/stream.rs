@@ -4,6 +4,7 @@ use std::io::{self, BufRead, Read};
 
 use super::super::{FormatError, FormatErrorKind, Position, len_u64, len_usize};
 use super::decompressor::{Decompressor, note_ignored};
+use super::output::shed;
 use super::source::{Pause, Source, Step, Supply};
 use super::{Codec, CodecOddity, Lz4Checksum};
 
@@ -53,6 +54,7 @@ impl<'d, R: Read> Stream<'d, R> {
     ) -> Self {
         decompressor.oddities.clear();
         decompressor.window.clear();
+        shed(&mut decompressor.window);
         decompressor.output.start(limit);
         decompressor.decoders.start(codec, lz4);
         Self {
