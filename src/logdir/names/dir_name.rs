@@ -194,6 +194,7 @@ mod tests {
 
     #[test]
     fn directory_names_read_as_kafka_reads_them() {
+        // Each as read by LocalLog.parseTopicPartitionName of 4.4.0.
         let rows = [
             ("my-topic-3", live("my-topic", 3)),
             ("a--5", live("a-", 5)),
@@ -215,6 +216,11 @@ mod tests {
             ("a-0.b.c-delete", DirName::NotAPartition),
             ("a-0.-delete", DirName::NotAPartition),
             ("a-0-delete", DirName::NotAPartition),
+            ("a-0.b-stray-delete", doomed("a", 0, "b-stray")),
+            ("a-0.b-delete-0", live("a-0.b-delete", 0)),
+            ("-delete", DirName::NotAPartition),
+            ("a-0.x -delete", DirName::NotAPartition),
+            ("a\u{a0}b-0.x-delete", doomed("a\u{a0}b", 0, "x")),
             ("a b-0.abc-delete", DirName::NotAPartition),
             ("a-x.abc-delete", DirName::NotAPartition),
             ("-0.abc-delete", DirName::NotAPartition),

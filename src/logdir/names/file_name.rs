@@ -143,7 +143,8 @@ pub enum FileName {
     PartitionMetadata,
     /// `quorum-state` of the metadata log.
     QuorumState,
-    /// `<end offset>-<epoch>.checkpoint`: a snapshot of the metadata log.
+    /// `<end offset>-<epoch>.checkpoint`: a snapshot of the metadata log. A node looks at 20 characters, skips one, and looks at ten;
+    /// where that is not the whole name it then opens the file that [`Self::to_name`] gives.
     KraftCheckpoint {
         /// The end of what it covers, exclusive.
         end_offset: Offset,
@@ -152,6 +153,9 @@ pub enum FileName {
         /// Whether it is complete.
         state: CheckpointState,
     },
+    /// A name that ends as one of a metadata snapshot and says no offset or epoch: a node fails to start over one in the directory
+    /// of its metadata log. Elsewhere nobody looks at it.
+    InvalidCheckpointName,
     /// `remote_log_snapshot` of tiered storage, 3.1 to 3.7.
     RemoteLogSnapshot,
     /// A name that ends in `.tmp`: what a crash leaves between the writing of a file and its renaming.
@@ -198,7 +202,7 @@ impl FileName {
                 };
                 Some(format!("{}-{:010}.checkpoint{end}", offset_prefix(end_offset), epoch.0).into())
             }
-            Self::InvalidSegmentName { .. } | Self::Temporary | Self::Unknown => None,
+            Self::InvalidSegmentName { .. } | Self::InvalidCheckpointName | Self::Temporary | Self::Unknown => None,
         }
     }
 
@@ -259,15 +263,16 @@ fn parse_kraft_checkpoint(name: &str) -> Option<FileName> {
     ]
     .into_iter()
     .find_map(|(end, state)| name.strip_suffix(end).map(|stem| (stem, state)))?;
-    let characters = || stem.chars();
-    let end_offset: String = characters().take(20).collect();
-    let epoch: String = characters().skip(21).take(10).collect();
-    if characters().count() < 31 {
-        return None;
-    }
-    let end_offset = Offset(parse_java_long(&end_offset)?);
-    let epoch = LeaderEpoch(parse_java_int(&epoch)?);
-    Some(FileName::KraftCheckpoint { end_offset, epoch, state })
+    let number = |from: usize, len: usize| -> Option<String> {
+        let digits: String = stem.chars().skip(from).take(len).collect();
+        (digits.chars().count() == len).then_some(digits)
+    };
+    let end_offset = number(0, 20).and_then(|text| parse_java_long(&text)).map(Offset);
+    let epoch = number(21, 10).and_then(|text| parse_java_int(&text)).map(LeaderEpoch);
+    Some(match (end_offset, epoch) {
+        (Some(end_offset), Some(epoch)) => FileName::KraftCheckpoint { end_offset, epoch, state },
+        _ => FileName::InvalidCheckpointName,
+    })
 }
 
 #[cfg(test)]
@@ -317,8 +322,15 @@ mod tests {
             ("00000000000000000013-0000000001.checkpoint", checkpoint(13, 1, CheckpointState::Complete)),
             ("00000000000000000013-0000000001.checkpoint.deleted", checkpoint(13, 1, CheckpointState::Deleted)),
             ("00000000000000000013-0000000001-1234567890.checkpoint.part", checkpoint(13, 1, CheckpointState::Part)),
-            ("13-1.checkpoint", FileName::Unknown),
-            ("bootstrap.checkpoint", FileName::Unknown),
+            ("00000000000000000013x0000000001.checkpoint", checkpoint(13, 1, CheckpointState::Complete)),
+            ("-0000000000000000013-0000000001foo.checkpoint", checkpoint(-13, 1, CheckpointState::Complete)),
+            ("٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠١٣-٠٠٠٠٠٠٠٠٠١.checkpoint", checkpoint(13, 1, CheckpointState::Complete)),
+            ("00000000000000000013-.checkpoint", FileName::InvalidCheckpointName),
+            ("0000000000000000001-300000000001.checkpoint", FileName::InvalidCheckpointName),
+            ("00000000000000000013-000000.checkpoint", FileName::InvalidCheckpointName),
+            ("13-1.checkpoint", FileName::InvalidCheckpointName),
+            ("bootstrap.checkpoint", FileName::InvalidCheckpointName),
+            ("00000000000000000013-0000000001.checkpoint.part.part", FileName::Unknown),
             ("00000000000000000000.log.bak", FileName::Unknown),
             ("x.cleaned", FileName::Unknown),
             ("readme.txt", FileName::Unknown),
