@@ -15,6 +15,7 @@ pub mod plan_capacity;
 mod process;
 mod progress;
 mod settings;
+pub mod stat;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -56,6 +57,8 @@ pub enum Command {
     Man(man::ManArgs),
     /// Compute how large a disk has to be, and watch it fill
     PlanCapacity(Box<plan_capacity::PlanCapacityArgs>),
+    /// Show the numbers people monitor, per topic and partition, from the files alone
+    Stat(stat::StatArgs),
 }
 
 /// Runs one command line, without the program's name in front. Output goes to the given writers; nothing else is touched except
@@ -91,6 +94,7 @@ fn dispatch(command: &Command, context: &mut Context<'_>) -> Result<ExitStatus, 
         Command::Dump(args) => dump::run(args, context),
         Command::Man(args) => man::run(args, context),
         Command::PlanCapacity(args) => plan_capacity::run(args, context),
+        Command::Stat(args) => stat::run(args, context),
     }
 }
 

@@ -8,5 +8,6 @@ pub mod java;
 pub mod json_text;
 pub mod kafka;
 pub mod message;
+pub mod stat;
 pub mod units;
 pub mod untrusted;
