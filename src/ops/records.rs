@@ -90,6 +90,10 @@ impl From<RecordStreamError> for RecordsError {
 pub trait Visit: FnMut(&Record<'_>) -> ControlFlow<()> {}
 impl<F: FnMut(&Record<'_>) -> ControlFlow<()>> Visit for F {}
 
+/// A visitor that is also given the message that a record of magic 0 or 1 is stored as.
+trait VisitStored: FnMut(&Record<'_>, Option<&LegacyMessage<'_>>) -> ControlFlow<()> {}
+impl<F: FnMut(&Record<'_>, Option<&LegacyMessage<'_>>) -> ControlFlow<()>> VisitStored for F {}
+
 /// Reads the records of batch after batch. Keeps its buffers and the decompressors' contexts: one for each thread.
 #[derive(Debug, Default)]
 pub struct RecordReader {
@@ -105,8 +109,18 @@ impl RecordReader {
 
     /// Reads all records of a batch of any magic. On an error the visitor has seen the records before the faulty one.
     pub fn read(&mut self, batch: &Scanned<'_>, visit: &mut impl Visit) -> Result<BatchContent, RecordsError> {
+        self.read_stored(batch, |record, _| visit(record))
+    }
+
+    /// [`Self::read`], where the visitor is also given the message as which a record of magic 0 or 1 is stored.
+    pub fn read_stored(
+        &mut self,
+        batch: &Scanned<'_>,
+        mut visit: impl FnMut(&Record<'_>, Option<&LegacyMessage<'_>>) -> ControlFlow<()>,
+    ) -> Result<BatchContent, RecordsError> {
+        let visit = &mut visit;
         match batch {
-            Scanned::Whole(batch) => self.read_whole(batch, visit),
+            Scanned::Whole(batch) => self.read_held(batch, visit),
             Scanned::Large(batch) if batch.header().is_legacy() => self.read_large_legacy(batch, visit),
             Scanned::Large(batch) => {
                 let source = BufReader::with_capacity(64 * 1024, batch.reader_from(BATCH_HEADER));
@@ -117,6 +131,10 @@ impl RecordReader {
 
     /// Reads all records of a batch that is held whole.
     pub fn read_whole(&mut self, batch: &Batch<'_>, visit: &mut impl Visit) -> Result<BatchContent, RecordsError> {
+        self.read_held(batch, &mut |record: &Record<'_>, _: Option<&LegacyMessage<'_>>| visit(record))
+    }
+
+    fn read_held(&mut self, batch: &Batch<'_>, visit: &mut impl VisitStored) -> Result<BatchContent, RecordsError> {
         let header = batch.header();
         if header.is_legacy() {
             return self.read_legacy(batch.bytes(), header.position, visit);
@@ -141,7 +159,7 @@ impl RecordReader {
         for record in Records::new(header, decompressed.bytes)? {
             let record = record?;
             content.records_count += 1;
-            if visit(&record).is_break() {
+            if visit(&record, None).is_break() {
                 break;
             }
         }
@@ -152,7 +170,7 @@ impl RecordReader {
         &mut self,
         header: &BatchHeader,
         source: impl Read,
-        visit: &mut impl Visit,
+        visit: &mut impl VisitStored,
     ) -> Result<BatchContent, RecordsError> {
         let codec = codec_of(header)?;
         if header.records_count == Some(0) {
@@ -165,7 +183,7 @@ impl RecordReader {
         while let Some(record) = records.next_record()? {
             content.records_count += 1;
             content.uncompressed_bytes = record.position.0.saturating_add(record.size_bytes);
-            if visit(&record).is_break() {
+            if visit(&record, None).is_break() {
                 return Ok(content);
             }
         }
@@ -177,7 +195,7 @@ impl RecordReader {
     fn read_large_legacy(
         &mut self,
         batch: &LargeBatch<'_>,
-        visit: &mut impl Visit,
+        visit: &mut impl VisitStored,
     ) -> Result<BatchContent, RecordsError> {
         let header = batch.header();
         if header.size_bytes > self.limits.most {
@@ -194,7 +212,7 @@ impl RecordReader {
         &mut self,
         bytes: &[u8],
         position: Position,
-        visit: &mut impl Visit,
+        visit: &mut impl VisitStored,
     ) -> Result<BatchContent, RecordsError> {
         let message = LegacyMessage::parse(bytes, position, Shape::LegacyMessage)?;
         let Some(wrapper) = Wrapper::of(&message)? else {
@@ -206,7 +224,7 @@ impl RecordReader {
                 ..BatchContent::default()
             };
             content.legacy_oddities.shrink_to_fit();
-            let _ = visit(&as_record(&record, position));
+            let _ = visit(&as_record(&record, position), Some(&record.message));
             return Ok(content);
         };
         let set = match wrapper.decode(&mut self.decompressor, self.limits.most_held) {
@@ -225,14 +243,18 @@ impl RecordReader {
             let record = record?;
             content.records_count += 1;
             content.legacy_oddities.extend(record.oddities());
-            if visit(&as_record(&record, position)).is_break() {
+            if visit(&as_record(&record, position), Some(&record.message)).is_break() {
                 break;
             }
         }
         Ok(content)
     }
 
-    fn stream_wrapper(&mut self, wrapper: &Wrapper<'_>, visit: &mut impl Visit) -> Result<BatchContent, RecordsError> {
+    fn stream_wrapper(
+        &mut self,
+        wrapper: &Wrapper<'_>,
+        visit: &mut impl VisitStored,
+    ) -> Result<BatchContent, RecordsError> {
         let (codec, lz4, most) = (wrapper.codec(), wrapper.lz4_checksum(), self.limits.most);
         // The last offset, which all others hang on, is known only at the end: two passes.
         let first_pass = self.decompressor.stream(codec, lz4, wrapper.compressed(), most);
@@ -249,7 +271,7 @@ impl RecordReader {
             let end = record.message.position.advance(record.message.size_bytes);
             content.uncompressed_bytes = end.0;
             content.legacy_oddities.extend(record.oddities());
-            if visit(&as_record(&record, wrapper.message().position)).is_break() {
+            if visit(&as_record(&record, wrapper.message().position), Some(&record.message)).is_break() {
                 break;
             }
         }
