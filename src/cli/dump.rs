@@ -1,12 +1,15 @@
 //! `segtool dump`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 use super::args::{HalfOpen, InstantArg, parse_count, parse_instant_range, parse_offset_range};
 use super::context::{Context, OutputFormat};
+use super::dump_kafka::{self, KafkaArgs};
 use super::error::CliError;
 use super::exit::ExitStatus;
-use super::inputs::PathArgs;
+use super::inputs::{PathArgs, SelectionArgs};
 use crate::format::{LeaderEpoch, Offset, ProducerId};
 use crate::logdir::names::{FileKind, FileName};
 use crate::logdir::{Input, SingleFile};
@@ -19,9 +22,12 @@ use crate::render::dump::{HumanLines, JsonLines, Payload};
 /// PATH is a log dir, a partition directory or a single file. Damage is shown where it lies, and the dump goes on behind it.
 #[derive(Clone, Debug, Args)]
 pub struct DumpArgs {
+    /// Log dirs, partition directories or files
+    #[arg(required_unless_present = "files", value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
     #[command(flatten)]
     #[expect(missing_docs, reason = "a doc comment here would become the help of the command")]
-    pub paths: PathArgs,
+    pub selection: SelectionArgs,
     /// Only offsets A to B, B excluded; either side may be left out
     #[arg(long, value_name = "A..B", value_parser = parse_offset_range)]
     pub offsets: Option<HalfOpen<Offset>>,
@@ -58,6 +64,9 @@ pub struct DumpArgs {
     /// How records of Kafka's internal topics are decoded; auto goes by the topic's name
     #[arg(long, value_enum, default_value_t, value_name = "TOPIC")]
     pub decode: DecodeArg,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a doc comment here would become the help of the command")]
+    pub kafka: KafkaArgs,
 }
 
 /// Which internal topic's records are decoded.
@@ -160,7 +169,14 @@ impl DumpArgs {
 /// Dumps what the arguments name.
 pub fn run(args: &DumpArgs, context: &mut Context<'_>) -> Result<ExitStatus, CliError> {
     let format = context.expect_format(&[OutputFormat::Kafka])?;
-    let inputs = args.paths.open()?;
+    let paths = PathArgs { paths: args.paths.clone(), selection: args.selection.clone() };
+    if format == OutputFormat::Kafka {
+        return dump_kafka::run(&args.kafka, &paths, context);
+    }
+    if args.kafka.is_any_given() {
+        return Err(CliError::usage("the options of Kafka's own tool need --format kafka"));
+    }
+    let inputs = paths.open()?;
     let options = args.options(context);
     let pool = context.thread_pool()?;
     let progress = context.progress("dumping");
@@ -176,7 +192,7 @@ pub fn run(args: &DumpArgs, context: &mut Context<'_>) -> Result<ExitStatus, Cli
     let mut dumper = Dumper::new(&options, &pool, output, &mut write, &*progress);
     let mut problems = Vec::new();
     for input in &inputs {
-        dump_input(args, input, &mut dumper, &mut problems)?;
+        dump_input(&paths, input, &mut dumper, &mut problems)?;
     }
     let summary = dumper.summary();
     drop(progress);
@@ -197,7 +213,7 @@ pub fn run(args: &DumpArgs, context: &mut Context<'_>) -> Result<ExitStatus, Cli
 
 /// A file that cannot be read is named and passed over; a failed output ends the dump.
 fn dump_input(
-    args: &DumpArgs,
+    paths: &PathArgs,
     input: &Input,
     dumper: &mut Dumper<'_>,
     problems: &mut Vec<String>,
@@ -215,7 +231,7 @@ fn dump_input(
         let result = dump_file(file, dumper)?;
         return pass_over(result, dumper);
     }
-    for partition in args.paths.live_partitions(input)? {
+    for partition in paths.live_partitions(input)? {
         if dumper.is_satisfied() {
             break;
         }

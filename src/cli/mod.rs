@@ -7,6 +7,7 @@ pub mod args;
 pub mod config_file;
 pub mod context;
 pub mod dump;
+pub mod dump_kafka;
 pub mod error;
 pub mod exit;
 pub mod inputs;
@@ -52,7 +53,7 @@ pub enum Command {
     /// Print a shell's completion script
     Completions(man::CompletionsArgs),
     /// Print records, batches and the entries of other files
-    Dump(dump::DumpArgs),
+    Dump(Box<dump::DumpArgs>),
     /// Print a man page
     Man(man::ManArgs),
     /// Compute how large a disk has to be, and watch it fill
@@ -70,7 +71,7 @@ pub fn run(
     stderr: &mut (dyn Write + Send),
 ) -> ExitStatus {
     let arguments = std::iter::once(OsString::from("segtool")).chain(arguments);
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::try_parse_from(dump_kafka::accept_kafka_flags(arguments.collect())) {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error, environment, stdout, stderr),
     };

@@ -17,6 +17,7 @@ mod damage;
 pub mod dump;
 mod finding;
 mod image;
+pub mod kafka_dump;
 mod progress;
 mod records;
 mod sound_batches;

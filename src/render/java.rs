@@ -83,6 +83,25 @@ fn push_decimal(out: &mut Vec<u8>, scientific: &str, keeps_exponent: bool) {
     out.extend_from_slice(format!("{whole}.{fraction}").as_bytes());
 }
 
+/// The order in which a `java.util.HashMap` gives back these keys, as places in `keys`: by bucket, and in one by insertion.
+pub fn java_hash_order(keys: &[Vec<u8>]) -> Vec<usize> {
+    let mut buckets = 16u32;
+    while keys.len() as u64 * 4 > u64::from(buckets) * 3 && buckets < 1 << 30 {
+        buckets *= 2;
+    }
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by_key(|place| {
+        let hash = keys.get(*place).map_or(0, |key| string_hash(&String::from_utf8_lossy(key)));
+        (hash ^ (hash >> 16)) & (buckets - 1)
+    });
+    order
+}
+
+/// `String.hashCode`.
+fn string_hash(text: &str) -> u32 {
+    text.encode_utf16().fold(0, |hash: u32, unit| hash.wrapping_mul(31).wrapping_add(u32::from(unit)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,5 +156,13 @@ mod tests {
         push_float(&mut out, 0.1);
         push_float(&mut out, 16_777_216.0);
         assert_eq!(out, b"0.11.6777216E7");
+    }
+
+    #[test]
+    fn keys_come_in_the_order_of_javas_buckets() {
+        assert_eq!(string_hash("hello"), 99_162_322);
+        let keys = ["b", "a", "q"].map(|key| key.as_bytes().to_vec());
+        // 'a' is 97 and 'q' 113: the same bucket of 16, in order of insertion; 'b' is in the next.
+        assert_eq!(java_hash_order(&keys), [1, 2, 0]);
     }
 }

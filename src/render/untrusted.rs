@@ -12,6 +12,19 @@ pub fn push_untrusted(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
+/// The same for a whole line of output, in which quotes and backslashes stand for themselves.
+pub fn push_printable(out: &mut Vec<u8>, line: &[u8]) {
+    for piece in line.split_inclusive(|byte| matches!(byte, b'"' | b'\\')) {
+        match piece.split_last() {
+            Some((end @ (b'"' | b'\\'), head)) => {
+                push_untrusted(out, head);
+                out.push(*end);
+            }
+            _ => push_untrusted(out, piece),
+        }
+    }
+}
+
 /// The same for a piece of text that other text is made from.
 pub fn untrusted(bytes: &[u8]) -> String {
     let mut out = Vec::with_capacity(bytes.len());

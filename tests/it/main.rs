@@ -12,6 +12,7 @@
 mod compression;
 mod compression_limits;
 mod dump;
+mod dump_kafka;
 mod interop;
 mod json_contract;
 mod legacy;

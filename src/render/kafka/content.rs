@@ -78,6 +78,23 @@ pub fn content(decoder: Decoder, offset: Offset, key: Option<&[u8]>, value: Opti
     }
 }
 
+/// What the tool prints of a record whose value cannot be had, for the reason that Java gives.
+pub(super) fn unreadable_content(decoder: Decoder, offset: Offset, reason: &str) -> Result<Content, Crash> {
+    match decoder {
+        Decoder::Scalars { .. } => {
+            Err(Crash { class: "java.lang.IllegalArgumentException", message: Some(reason.to_owned()) })
+        }
+        Decoder::Topic(InternalTopic::ClusterMetadata) => {
+            Ok(Content { key: None, payload: Some(format!("Error at {offset}, skipping. {reason}").into_bytes()) })
+        }
+        Decoder::Topic(topic) => {
+            let text = Some(format!("Error at offset {offset}, skipping. {reason}").into_bytes());
+            let (key, payload) = if topic.is_framed() { (None, text) } else { (text, None) };
+            Ok(Content { key, payload })
+        }
+    }
+}
+
 fn scalar(decoder: ScalarDecoder, bytes: &[u8]) -> Result<Vec<u8>, Crash> {
     let underflow = |_| Crash { class: "java.nio.BufferUnderflowException", message: None };
     let mut cursor = Cursor::new(bytes);
@@ -190,7 +207,7 @@ fn remote(offset: Offset, value: Option<&[u8]>) -> Content {
 }
 
 /// The message of the exception that Kafka throws for this.
-fn reason(error: &DecodeError) -> String {
+pub(super) fn reason(error: &DecodeError) -> String {
     let mut text = String::new();
     let _ = match error {
         DecodeError::UnknownType(type_id) => {
