@@ -105,6 +105,7 @@ catalogue! {
     BatchCodecUnknown "batch-codec-unknown" Error None "a batch names a compression codec that does not exist";
     BatchAttributesUnknown "batch-attributes-unknown" Info None "a batch has attribute bits set that no known version defines";
     BatchPayloadUndecodable "batch-payload-undecodable" Critical None "the checksum is right, but decompression or record parsing fails";
+    BatchPayloadOdd "batch-payload-odd" Info None "the payload of a batch has something that Kafka reads past without looking";
     BatchRecordsCountMismatch "batch-records-count-mismatch" Error None "the header counts other records than the batch holds";
     BatchLastOffsetMismatch "batch-last-offset-mismatch" Error None "the last offset of the header lies before a record of the batch";
     BatchTimestampMismatch "batch-timestamp-mismatch" Error None "the largest timestamp of the header is not that of the records";
@@ -165,6 +166,7 @@ catalogue! {
     LeftoverCleaned "leftover-cleaned" Info Safe "a file of an interrupted cleaning";
     LeftoverSwap "leftover-swap" Warning Lossy "a file of an interrupted swap";
     LeftoverDeleted "leftover-deleted" Info Safe "a file of an interrupted deletion";
+    PartitionTwice "partition-twice" Critical None "a partition is in two log dirs: the broker will not start";
     StrayDirectory "stray-directory" Critical None "a directory in a log dir that is no partition: the broker will not start";
     SegmentNameInvalid "segment-name-invalid" Critical None "a file's name promises a segment but has no sound base offset";
     UnknownFile "unknown-file" Info None "a file that a broker ignores";
@@ -175,6 +177,8 @@ catalogue! {
     ControlEpochRegression "control-epoch-regression" Warning None "a marker's coordinator epoch goes back";
     KraftSnapshotIncomplete "kraft-snapshot-incomplete" Critical None "a metadata snapshot lacks header or footer";
     KraftSnapshotMissing "kraft-snapshot-missing" Critical None "the metadata log starts after 0 without a snapshot that covers its start";
+    QuorumStateMalformed "quorum-state-malformed" Critical None "quorum-state of the metadata log cannot be read: the node will not start";
+    QuorumStateStale "quorum-state-stale" Warning None "quorum-state is missing or older than the metadata log: the node has forgotten its vote";
     LimitReached "limit-reached" Warning None "a bound of segtool's own stopped the check here";
 }
 

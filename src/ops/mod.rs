@@ -13,6 +13,7 @@
 
 pub mod broker;
 pub mod capacity;
+pub mod coverage;
 mod damage;
 pub mod dump;
 mod finding;
@@ -22,6 +23,7 @@ mod progress;
 mod records;
 mod sound_batches;
 pub mod stat;
+pub mod verify;
 
 pub use damage::{Damage, DamageKind};
 pub use finding::{Fact, Finding, FindingId, Location, Repair, Severity};

@@ -1,0 +1,191 @@
+//! What a verification came to.
+
+use std::path::PathBuf;
+
+use super::context::Place;
+use crate::logdir::TopicPartition;
+use crate::ops::coverage::Coverage;
+use crate::ops::{Finding, FindingId, Severity};
+
+/// What a file is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum FileRole {
+    /// `.log`.
+    Log,
+    /// `.index`.
+    OffsetIndex,
+    /// `.timeindex`.
+    TimeIndex,
+    /// `.txnindex`.
+    TxnIndex,
+    /// `.snapshot` of the producers.
+    Snapshot,
+    /// `leader-epoch-checkpoint`.
+    LeaderEpochCheckpoint,
+    /// `partition.metadata`.
+    PartitionMetadata,
+    /// One of the four offset checkpoints.
+    Checkpoint,
+    /// `meta.properties`.
+    MetaProperties,
+    /// `.kafka_cleanshutdown`.
+    CleanShutdownMarker,
+    /// `quorum-state`.
+    QuorumState,
+    /// A snapshot of the metadata log, or `bootstrap.checkpoint`.
+    KraftSnapshot,
+    /// An index in `remote-log-index-cache`.
+    RemoteIndex,
+    /// What an interrupted cleaning, swap or deletion left.
+    Leftover,
+    /// Anything else.
+    Other,
+}
+
+impl FileRole {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::OffsetIndex => "offset_index",
+            Self::TimeIndex => "time_index",
+            Self::TxnIndex => "txn_index",
+            Self::Snapshot => "snapshot",
+            Self::LeaderEpochCheckpoint => "leader_epoch_checkpoint",
+            Self::PartitionMetadata => "partition_metadata",
+            Self::Checkpoint => "checkpoint",
+            Self::MetaProperties => "meta_properties",
+            Self::CleanShutdownMarker => "clean_shutdown_marker",
+            Self::QuorumState => "quorum_state",
+            Self::KraftSnapshot => "kraft_snapshot",
+            Self::RemoteIndex => "remote_index",
+            Self::Leftover => "leftover",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// One file, and what became of its bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileReport {
+    /// The log dir.
+    pub log_dir: PathBuf,
+    /// The partition, where there is one.
+    pub topic_partition: Option<TopicPartition>,
+    /// The file, relative to the log dir.
+    pub path: PathBuf,
+    /// What it is.
+    pub role: FileRole,
+    /// Its size.
+    pub size_bytes: u64,
+    /// What became of its bytes.
+    pub coverage: Coverage,
+    /// Sound batches in it.
+    pub batches: u64,
+    /// Records in these.
+    pub records: u64,
+}
+
+impl FileReport {
+    /// A file at a place. What became of its bytes must add up to its size.
+    pub(super) fn new(place: &Place, role: FileRole, size_bytes: u64, coverage: Coverage) -> Self {
+        debug_assert_eq!(coverage.total(), size_bytes, "{}", place.path.display());
+        Self {
+            log_dir: place.log_dir.clone(),
+            topic_partition: place.topic_partition.clone(),
+            path: place.path.clone(),
+            role,
+            size_bytes,
+            coverage,
+            batches: 0,
+            records: 0,
+        }
+    }
+
+    /// The same with what was counted in it.
+    #[must_use]
+    pub(super) fn with_counts(mut self, batches: u64, records: u64) -> Self {
+        (self.batches, self.records) = (batches, records);
+        self
+    }
+}
+
+/// Numbers over all files.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Summary {
+    /// Partition directories.
+    pub partitions: u64,
+    /// Log files of segments.
+    pub segments: u64,
+    /// Files.
+    pub files: u64,
+    /// Sound batches.
+    pub batches: u64,
+    /// Records in these.
+    pub records: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Findings by severity: critical, error, warning, info.
+    pub findings: [u64; 4],
+}
+
+impl Summary {
+    /// Findings of a severity.
+    pub fn count_of(&self, severity: Severity) -> u64 {
+        let [critical, error, warning, info] = self.findings;
+        match severity {
+            Severity::Critical => critical,
+            Severity::Error => error,
+            Severity::Warning => warning,
+            Severity::Info => info,
+        }
+    }
+}
+
+/// What a verification came to. Sorted by place.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Report {
+    /// Whether every byte was looked at.
+    pub is_complete: bool,
+    /// Whether a broker holds one of the log dirs.
+    pub is_live: bool,
+    /// Every file that was met.
+    pub files: Vec<FileReport>,
+    /// Everything that is wrong, or worth knowing.
+    pub findings: Vec<Finding>,
+    /// Numbers over all.
+    pub summary: Summary,
+}
+
+impl Report {
+    /// Sorts and counts.
+    pub(super) fn of(mut files: Vec<FileReport>, mut findings: Vec<Finding>, partitions: u64, is_live: bool) -> Self {
+        files.sort_by(|a, b| (&a.log_dir, &a.path).cmp(&(&b.log_dir, &b.path)));
+        findings.sort_by(|a, b| {
+            let key = |finding: &Finding| (finding.location.clone(), finding.id, finding.severity);
+            key(a).cmp(&key(b)).then_with(|| (&a.expected, &a.found).cmp(&(&b.expected, &b.found)))
+        });
+        findings.dedup();
+        let mut summary = Summary { partitions, files: files.len() as u64, ..Summary::default() };
+        for file in &files {
+            summary.segments += u64::from(file.role == FileRole::Log);
+            summary.batches = summary.batches.saturating_add(file.batches);
+            summary.records = summary.records.saturating_add(file.records);
+            summary.bytes = summary.bytes.saturating_add(file.size_bytes);
+        }
+        for finding in &findings {
+            let [critical, error, warning, info] = &mut summary.findings;
+            *match finding.severity {
+                Severity::Critical => critical,
+                Severity::Error => error,
+                Severity::Warning => warning,
+                Severity::Info => info,
+            } += 1;
+        }
+        let was_read = |file: &FileReport| file.coverage.unreadable_bytes == 0;
+        let is_complete = files.iter().all(was_read)
+            && !findings.iter().any(|f| matches!(f.id, FindingId::LimitReached | FindingId::LogUnreadableRange));
+        Self { is_complete, is_live, files, findings, summary }
+    }
+}

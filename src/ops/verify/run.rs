@@ -1,0 +1,212 @@
+//! The verification as a whole: what is asked for, in order, on all workers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rayon::ThreadPool;
+
+use super::across;
+use super::context::{DirectoryState, Shutdown};
+use super::directory::{self, DirectoryFacts};
+use super::input::PartitionInput;
+use super::options::Options;
+use super::partition::{PartitionFold, PartitionOutcome};
+use super::pipeline::in_order;
+use super::report::Report;
+use super::root::{self, RootFacts};
+use super::scan::{self, ScanJob, SegmentMessage};
+use super::single;
+use crate::logdir::names::CheckpointKind;
+use crate::logdir::{Input, LockHolder, LogDir, PartitionDir, ReadError, TopicPartition, probe_lock};
+use crate::ops::{Finding, PartitionImage, Progress};
+
+/// Why a verification ended without a report.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// A directory could not be listed.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+/// Verifies what the inputs name: log dirs with those of their partitions that `is_wanted` says, partition directories, files.
+/// Several log dirs count as those of one broker.
+pub fn inspect(
+    inputs: &[Input],
+    is_wanted: &dyn Fn(&TopicPartition) -> bool,
+    options: &Options,
+    pool: &ThreadPool,
+    progress: &dyn Progress,
+) -> Result<Report, VerifyError> {
+    let mut plan = Plan::default();
+    for input in inputs {
+        match input {
+            Input::LogDir(log_dir) => plan.log_dir(log_dir, is_wanted, options),
+            Input::Partition(partition) => plan.partition(partition),
+            Input::File(file) => plan.single.push(file.clone()),
+        }
+    }
+    let single: Vec<_> = plan.single.iter().map(|file| single::check(file, options, progress)).collect();
+    let outcomes = verify_partitions(plan.partitions, options, pool, progress)?;
+    let mut files = Vec::new();
+    let mut findings: Vec<Finding> = plan.findings;
+    for root in &mut plan.roots {
+        files.append(&mut root.files);
+        findings.append(&mut root.findings);
+    }
+    for root in &plan.roots {
+        let here: Vec<_> = outcomes.iter().filter(|outcome| is_of(root, outcome)).collect();
+        findings.extend(root::check_checkpoints(root, &here, plan.is_whole));
+    }
+    findings.extend(across::check_roots(&plan.roots));
+    findings.extend(across::check_partitions(&outcomes, &plan.roots));
+    let partitions = outcomes.len() as u64;
+    for outcome in outcomes {
+        files.extend(outcome.files);
+        findings.extend(outcome.findings);
+    }
+    for (file, found) in single {
+        files.push(file);
+        findings.extend(found);
+    }
+    Ok(Report::of(files, findings, partitions, plan.is_live))
+}
+
+fn is_of(root: &RootFacts, outcome: &PartitionOutcome) -> bool {
+    let is_loaded = matches!(outcome.input.directory, DirectoryState::Live | DirectoryState::Metadata);
+    is_loaded && outcome.input.image.log_dir() == root.path
+}
+
+/// Verifies partitions as they will be: what a plan would make of them. The findings are those of the directories alone.
+pub fn inspect_images(
+    images: Vec<PartitionInput>,
+    options: &Options,
+    pool: &ThreadPool,
+    progress: &dyn Progress,
+) -> Result<Report, VerifyError> {
+    let images = images.into_iter().map(Arc::new).collect();
+    let outcomes = verify_partitions(images, options, pool, progress)?;
+    let partitions = outcomes.len() as u64;
+    let (mut files, mut findings) = (Vec::new(), Vec::new());
+    for outcome in outcomes {
+        files.extend(outcome.files);
+        findings.extend(outcome.findings);
+    }
+    Ok(Report::of(files, findings, partitions, false))
+}
+
+/// What is to be looked at.
+#[derive(Default)]
+struct Plan {
+    partitions: Vec<Arc<PartitionInput>>,
+    roots: Vec<RootFacts>,
+    single: Vec<crate::logdir::SingleFile>,
+    findings: Vec<Finding>,
+    is_live: bool,
+    /// Whether no partition of a log dir was left out.
+    is_whole: bool,
+}
+
+impl Plan {
+    fn log_dir(&mut self, log_dir: &LogDir, is_wanted: &dyn Fn(&TopicPartition) -> bool, options: &Options) {
+        let facts = root::check(log_dir, options);
+        self.is_live |= is_held(log_dir.path());
+        self.is_whole = true;
+        for member in log_dir.directories() {
+            let Some(partition) = member.name.topic_partition() else { continue };
+            if !is_wanted(partition) {
+                self.is_whole = false;
+                continue;
+            }
+            match log_dir.open_partition(&member.entry.name) {
+                Ok(partition) => self.add(&partition, log_dir, &facts),
+                Err(error) => {
+                    let place = facts.place(&member.entry.name);
+                    self.findings.push(scan::unreadable_at(&place, 0, &error));
+                }
+            }
+        }
+        self.roots.push(facts);
+    }
+
+    fn partition(&mut self, partition: &PartitionDir) {
+        self.is_live |= is_held(partition.log_dir());
+        match LogDir::open(partition.log_dir()) {
+            Ok(log_dir) => self.add(partition, &log_dir, &root::surroundings(&log_dir)),
+            Err(_) => self.partitions.push(Arc::new(input_of(partition, Shutdown::Unclean, &RootFacts::default()))),
+        }
+    }
+
+    fn add(&mut self, partition: &PartitionDir, log_dir: &LogDir, facts: &RootFacts) {
+        let shutdown = if log_dir.has_clean_marker() { Shutdown::Clean } else { Shutdown::Unclean };
+        self.partitions.push(Arc::new(input_of(partition, shutdown, facts)));
+    }
+}
+
+fn is_held(log_dir: &Path) -> bool {
+    probe_lock(log_dir) != LockHolder::Nobody
+}
+
+fn input_of(partition: &PartitionDir, shutdown: Shutdown, facts: &RootFacts) -> PartitionInput {
+    let name = partition.topic_partition();
+    PartitionInput {
+        image: PartitionImage::of(partition),
+        directory: PartitionInput::directory_of(partition.dir_name()),
+        shutdown,
+        is_cleaned: facts.offset_of(CheckpointKind::CleanerOffset, name).is_some(),
+        log_start_offset: facts.offset_of(CheckpointKind::LogStartOffset, name),
+    }
+}
+
+enum Job {
+    Directory(Arc<PartitionInput>),
+    Scan(Box<ScanJob>),
+}
+
+enum Message {
+    Directory(Arc<PartitionInput>, Box<DirectoryFacts>),
+    Segment(SegmentMessage),
+}
+
+fn verify_partitions(
+    partitions: Vec<Arc<PartitionInput>>,
+    options: &Options,
+    pool: &ThreadPool,
+    progress: &dyn Progress,
+) -> Result<Vec<PartitionOutcome>, VerifyError> {
+    for partition in &partitions {
+        for segment in partition.segments() {
+            progress.expect(partition.image.size_of(&segment.name));
+        }
+    }
+    let jobs = partitions.into_iter().flat_map(|partition| {
+        let segments = partition.segments();
+        let scans = segments.into_iter().flat_map(scan::jobs_of).map(|job| Job::Scan(Box::new(job)));
+        std::iter::once(Job::Directory(partition)).chain(scans.collect::<Vec<_>>())
+    });
+    let work = |job: Job, send: &mut dyn FnMut(Message)| match job {
+        _ if progress.is_cancelled() => {}
+        Job::Directory(partition) => {
+            let facts = directory::check(&partition, options);
+            send(Message::Directory(partition, Box::new(facts)));
+        }
+        Job::Scan(job) => scan::run(*job, options, progress, &mut |message| send(Message::Segment(message))),
+    };
+    let mut outcomes = Vec::new();
+    let mut current: Option<PartitionFold> = None;
+    in_order(pool, jobs, &work, |message| match message {
+        Message::Directory(partition, facts) => {
+            outcomes.extend(current.take().map(PartitionFold::finish));
+            current = Some(PartitionFold::new(partition, *facts));
+        }
+        Message::Segment(message) => {
+            if let Some(fold) = &mut current {
+                fold.take(message, options);
+            }
+        }
+    });
+    outcomes.extend(current.take().map(PartitionFold::finish));
+    if progress.is_cancelled() { Err(VerifyError::Cancelled) } else { Ok(outcomes) }
+}
