@@ -341,7 +341,9 @@ impl Loader<'_, '_> {
         let into = split_segment(&mut self.image, self.environment, &mut self.segments, base)?;
         if !into.contains(&base) {
             let name = crate::logdir::names::FileName::Snapshot { offset: base, suffix: FileSuffix::None }.to_name();
-            name.iter().for_each(|name| drop(self.image.remove(name)));
+            if let Some(name) = name {
+                self.image.remove(&name);
+            }
         }
         self.events.push(LoadEvent::Split { base, into });
         Ok(())

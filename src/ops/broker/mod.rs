@@ -12,6 +12,7 @@ mod log_reading;
 pub mod markers;
 pub mod producers;
 mod recover;
+pub mod retention;
 mod rules;
 mod segment_files;
 mod snapshots;
@@ -22,6 +23,6 @@ pub mod transactions;
 pub use environment::{LoadEnvironment, ProgressRef, RecordFormat};
 pub use failure::{FailureKind, LoadStop, StartFailure};
 pub use rules::{
-    AppendIndexing, BadFileOutcome, IndexClose, KafkaVersion, OffsetSearch, RecoveryIoError, RetentionOrder, Rules,
-    SnapshotDeletion, SwapCompletion, TxnVersionCheck, UnknownVersion,
+    AppendIndexing, BadFileOutcome, FormatSetting, IndexClose, KafkaVersion, OffsetSearch, RecoveryIoError,
+    RetentionOrder, Rules, SnapshotDeletion, StrayReplicas, SwapCompletion, TxnVersionCheck, UnknownVersion,
 };

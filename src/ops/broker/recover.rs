@@ -82,12 +82,11 @@ pub(super) fn recover_segment(
     if image.has(&txn_name) || !txn_index.is_empty() {
         image.put_bytes(&txn_name, txn_index, now);
     }
-    let (built, refusal) = match refusal {
-        Some(refusal) => (indexes.so_far(), Some(refusal)),
-        None => {
-            let so_far = indexes.clone();
-            indexes.finish().map_or_else(|refusal| (so_far.so_far(), Some(refusal)), |built| (built, None))
-        }
+    let (built, refusal) = if let Some(refusal) = refusal {
+        (indexes.so_far(), Some(refusal))
+    } else {
+        let so_far = indexes.clone();
+        indexes.finish().map_or_else(|refusal| (so_far.so_far(), Some(refusal)), |built| (built, None))
     };
     image.put_bytes(&file_name(FileKind::OffsetIndex), built.offset_index, now);
     image.put_bytes(&file_name(FileKind::TimeIndex), built.time_index, now);
@@ -144,7 +143,7 @@ impl Recovery<'_, '_> {
         };
         let state = &mut self.producers.state;
         let ended =
-            state.append(header, marker.as_ref()).map_err(|error| failed(ReplayStop::Replay(error, position)))?;
+            state.append(header, marker.as_ref()).map_err(|error| failed(ReplayStop::Refused(error, position)))?;
         self.producers.map_end = header.next_offset();
         if let Some(entry) = ended.and_then(|ended| ended.index_entry()) {
             let misordered = |_| End::Stop(LoadStop::fails(FindingId::TxnIndexEntryWrong, self.log_name, position));

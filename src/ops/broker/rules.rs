@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::environment::RecordFormat;
 use crate::format::TimestampMs;
 
 /// A broker version, without its patch level.
@@ -160,6 +161,24 @@ pub enum IndexClose {
     TrimsActive,
 }
 
+/// Whether replicas that the cluster does not place here are put aside (KAFKA-15489, 3.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StrayReplicas {
+    /// They are served as any other.
+    Served,
+    /// Their directory is renamed to `-stray`.
+    PutAside,
+}
+
+/// Who asks for a topic's message format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FormatSetting {
+    /// The loader does (`message.format.version`, up to 2.8).
+    Honoured,
+    /// Nobody does.
+    Ignored,
+}
+
 /// The rules of one broker version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
@@ -189,6 +208,10 @@ pub struct Rules {
     pub append_indexing: AppendIndexing,
     /// What closing leaves of an index file.
     pub index_close: IndexClose,
+    /// What becomes of replicas that do not belong here.
+    pub stray_replicas: StrayReplicas,
+    /// Whether a topic's message format is asked for.
+    pub format_setting: FormatSetting,
     /// How long an idle producer is remembered where no setting says so, in milliseconds.
     pub producer_expiration_ms: i64,
 }
@@ -220,7 +243,17 @@ impl Rules {
             snapshot_deletion: if since(3, 0) { SnapshotDeletion::Renamed } else { SnapshotDeletion::WithSegment },
             append_indexing: if since(4, 1) { AppendIndexing::PerBatch } else { AppendIndexing::PerAppend },
             index_close: if since(4, 4) { IndexClose::TrimsActive } else { IndexClose::TrimsOpened },
+            stray_replicas: if since(3, 7) { StrayReplicas::PutAside } else { StrayReplicas::Served },
+            format_setting: if since(3, 0) { FormatSetting::Ignored } else { FormatSetting::Honoured },
             producer_expiration_ms: if since(3, 4) { DAY_MS } else { 7 * DAY_MS },
+        }
+    }
+
+    /// The message format that the loader goes by where a topic is set to `configured`.
+    pub fn record_format(&self, configured: RecordFormat) -> RecordFormat {
+        match self.format_setting {
+            FormatSetting::Honoured => configured,
+            FormatSetting::Ignored => RecordFormat::Current,
         }
     }
 

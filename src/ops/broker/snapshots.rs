@@ -89,7 +89,9 @@ impl ProducerManager {
     ) -> Result<(), LoadStop> {
         let out_of_range = |offset: &Offset| *offset > target || *offset <= log_start;
         let gone: Vec<Offset> = self.snapshots.keys().copied().filter(out_of_range).collect();
-        gone.into_iter().for_each(|offset| self.remove(image, offset));
+        for offset in gone {
+            self.remove(image, offset);
+        }
         if target == self.map_end {
             self.map_end = self.map_end.max(log_start);
             self.snapshot_end = self.snapshots.keys().next_back().copied().unwrap_or(log_start);
@@ -164,7 +166,7 @@ impl ProducerManager {
         } else {
             None
         };
-        self.state.append(&header, marker.as_ref()).map_err(|error| ReplayStop::Replay(error, batch.position))?;
+        self.state.append(&header, marker.as_ref()).map_err(|error| ReplayStop::Refused(error, batch.position))?;
         Ok(())
     }
 
@@ -208,14 +210,18 @@ impl ProducerManager {
         if strays.last().is_some_and(|largest| segments.last().is_none_or(|last| largest >= last)) {
             strays.pop();
         }
-        strays.into_iter().for_each(|offset| self.remove(image, offset));
+        for offset in strays {
+            self.remove(image, offset);
+        }
         Ok(())
     }
 
     /// `truncateFullyAndStartAt`.
     pub(super) fn start_over(&mut self, image: &mut PartitionImage, at: Offset) {
         let all: Vec<Offset> = self.snapshots.keys().copied().collect();
-        all.into_iter().for_each(|offset| self.remove(image, offset));
+        for offset in all {
+            self.remove(image, offset);
+        }
         self.state.clear();
         (self.snapshot_end, self.map_end) = (Offset(0), at);
     }
@@ -226,7 +232,7 @@ impl ProducerManager {
 pub(super) enum ReplayStop {
     Walk(super::log_reading::WalkStop),
     Marker(Position),
-    Replay(ReplayError, Position),
+    Refused(ReplayError, Position),
 }
 
 impl ReplayStop {
@@ -234,7 +240,12 @@ impl ReplayStop {
         match self {
             Self::Walk(stop) => stop.into_failure(name),
             Self::Marker(position) => LoadStop::fails(FindingId::RecordMalformed, name, position),
-            Self::Replay(_, position) => LoadStop::fails(FindingId::TransactionForeignBatch, name, position),
+            Self::Refused(ReplayError::ForeignBatch { .. }, position) => {
+                LoadStop::fails(FindingId::TransactionForeignBatch, name, position)
+            }
+            Self::Refused(ReplayError::NeverBegun { .. }, position) => {
+                LoadStop::fails(FindingId::SnapshotStateMismatch, name, position)
+            }
         }
     }
 }

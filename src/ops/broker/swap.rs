@@ -42,8 +42,12 @@ pub(super) fn clear_leftovers(
         SwapCompletion::RenameAll => {
             let (void, sound): (Vec<_>, Vec<_>) =
                 swaps.into_iter().partition(|(_, base, _)| least_cleaned.is_some_and(|least| *base >= least));
-            void.iter().for_each(|(name, ..)| drop(image.remove(name)));
-            cleaned.iter().for_each(|name| drop(image.remove(name)));
+            for (name, ..) in void {
+                image.remove(&name);
+            }
+            for name in cleaned {
+                image.remove(&name);
+            }
             rename_all(image, environment, &sound)?;
             Vec::new()
         }
@@ -52,10 +56,13 @@ pub(super) fn clear_leftovers(
             let (void, sound): (Vec<_>, Vec<_>) =
                 logs.into_iter().partition(|base| least_cleaned.is_some_and(|least| *base >= least));
             for base in void {
-                let kinds = segment_files::SEGMENT_KINDS;
-                kinds.iter().for_each(|kind| drop(image.remove(&segment_files::name(base, *kind, FileSuffix::Swap))));
+                for kind in segment_files::SEGMENT_KINDS {
+                    image.remove(&segment_files::name(base, kind, FileSuffix::Swap));
+                }
             }
-            cleaned.iter().for_each(|name| drop(image.remove(name)));
+            for name in cleaned {
+                image.remove(&name);
+            }
             sound
         }
     };

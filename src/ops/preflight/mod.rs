@@ -1,0 +1,20 @@
+//! What a broker will do to its log dirs when it starts: truncate, rebuild, delete, refuse, expire. Never writes.
+//!
+//! The rules are those of [`super::broker`]; here they are applied to whole log dirs, in the order of a broker's start, and what
+//! they cost is counted. An image of every partition directory comes along, as it will be after the start and an orderly stop.
+
+mod cut;
+mod identity;
+mod log_dirs;
+mod loss;
+mod metadata_log;
+mod options;
+mod partition;
+mod remote_cache;
+mod report;
+mod retention_pass;
+
+pub use log_dirs::{StartInput, inspect};
+pub use options::{Options, StartSettings};
+pub use partition::{EveryStart, PartitionStart, PredictError, Predicted, predict_partition};
+pub use report::{Fatal, LostOffsets, Outcome, PartitionReport, Report, RetentionDelete, Summary, TruncatedAt};
