@@ -40,6 +40,7 @@ pub struct BrokerConfig {
     pub local_retention_bytes: Option<i64>,
     pub remote_storage_enable: Option<bool>,
     pub remote_log_copy_disable: Option<bool>,
+    pub remote_log_storage_system_enable: Option<bool>,
     pub file_delete_delay_ms: Option<i64>,
     pub delete_retention_ms: Option<i64>,
     pub min_compaction_lag_ms: Option<i64>,

@@ -13,9 +13,11 @@ pub mod exit;
 pub mod inputs;
 pub mod man;
 pub mod plan_capacity;
+pub mod preflight;
 mod process;
 mod progress;
 mod settings;
+mod start_settings;
 pub mod stat;
 
 use std::ffi::OsString;
@@ -58,6 +60,8 @@ pub enum Command {
     Man(man::ManArgs),
     /// Compute how large a disk has to be, and watch it fill
     PlanCapacity(Box<plan_capacity::PlanCapacityArgs>),
+    /// Say what the broker will do to its log dirs at its next start
+    Preflight(preflight::PreflightArgs),
     /// Show the numbers people monitor, per topic and partition, from the files alone
     Stat(stat::StatArgs),
 }
@@ -96,6 +100,7 @@ fn dispatch(command: &Command, context: &mut Context<'_>) -> Result<ExitStatus, 
         Command::Man(args) => man::run(args, context),
         Command::PlanCapacity(args) => plan_capacity::run(args, context),
         Command::Stat(args) => stat::run(args, context),
+        Command::Preflight(args) => preflight::run(args, context),
     }
 }
 

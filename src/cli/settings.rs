@@ -98,6 +98,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     long(&[plain("local.retention.bytes"), plain("log.local.retention.bytes")], -2, |c| &mut c.local_retention_bytes),
     flag(&[plain("remote.storage.enable")], |c| &mut c.remote_storage_enable),
     flag(&[plain("remote.log.copy.disable")], |c| &mut c.remote_log_copy_disable),
+    flag(&[plain("remote.log.storage.system.enable")], |c| &mut c.remote_log_storage_system_enable),
     long(&[plain("file.delete.delay.ms"), plain("log.segment.delete.delay.ms")], 0, |c| &mut c.file_delete_delay_ms),
     long(&[plain("delete.retention.ms"), plain("log.cleaner.delete.retention.ms")], 0, |c| &mut c.delete_retention_ms),
     long(&[plain("min.compaction.lag.ms"), plain("log.cleaner.min.compaction.lag.ms")], 0, |c| {

@@ -8,6 +8,7 @@ pub mod java;
 pub mod json_text;
 pub mod kafka;
 pub mod message;
+pub mod preflight;
 pub mod stat;
 pub mod units;
 pub mod untrusted;

@@ -122,6 +122,10 @@ impl<'a> Accountant<'a> {
                 Position(size)
             }
             Stays::Nothing => {
+                // A new, empty segment may have the name of the old one.
+                if after.has(&log.name) && !swaps.names.contains(&log.name) {
+                    self.loss.truncated_bytes += log.size_bytes.saturating_sub(after.size_of(&log.name));
+                }
                 self.loss.bytes += log.size_bytes;
                 Position(0)
             }
@@ -160,6 +164,7 @@ impl<'a> Accountant<'a> {
                 continue;
             }
             let log = after.open(name, self.io)?;
+            swapped.names.push(name.to_os_string());
             let mut batches = SoundBatches::new(&log, base);
             while let Some(item) = batches.next_item() {
                 if let SoundItem::Batch(batch) = item {
@@ -272,6 +277,7 @@ impl<'a> Accountant<'a> {
 /// The batches of the segments that a swap brings.
 #[derive(Default)]
 struct Swapped {
+    names: Vec<OsString>,
     records: BTreeMap<Offset, u64>,
     end: Option<Offset>,
 }

@@ -15,6 +15,6 @@ mod report;
 mod retention_pass;
 
 pub use log_dirs::{StartInput, inspect};
-pub use options::{Options, StartSettings};
+pub use options::{Compaction, Options, StartSettings, Tiering};
 pub use partition::{EveryStart, PartitionStart, PredictError, Predicted, predict_partition};
 pub use report::{Fatal, LostOffsets, Outcome, PartitionReport, Report, RetentionDelete, Summary, TruncatedAt};

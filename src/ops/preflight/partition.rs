@@ -49,7 +49,7 @@ impl PartitionStart {
 }
 
 /// A prediction, and the failure that it ends with, if it does.
-pub(super) type Predicted = (PartitionReport, Option<(StartFailure, EveryStart)>);
+pub type Predicted = (PartitionReport, Option<(StartFailure, EveryStart)>);
 
 /// Whether a failure meets the next start as well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
