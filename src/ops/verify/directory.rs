@@ -97,7 +97,7 @@ impl Checker<'_> {
             }
             FileName::KraftCheckpoint { .. } => self.leftover(name, FileSuffix::Deleted),
             FileName::RemoteLogSnapshot => self.skip(name, FileRole::Other),
-            FileName::Temporary | FileName::Unknown => self.unknown(name),
+            FileName::InvalidCheckpointName | FileName::Temporary | FileName::Unknown => self.unknown(name),
         }
     }
 
