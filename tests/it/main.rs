@@ -18,6 +18,7 @@ mod json_contract;
 mod legacy;
 mod man;
 mod plan_capacity;
+mod preflight;
 mod recorded_batches;
 mod small_files;
 mod support;
