@@ -113,7 +113,9 @@ fn differences(report: &Report, verdict: &Value) -> Vec<String> {
     if predicted != actual {
         differences.push(format!("log start and end {predicted:?}, broker {actual:?}"));
     }
-    for partition in served(report) {
+    // With its own copy in the same log dir the recorder closed only one of the two.
+    let is_twice = report.partitions.iter().any(|partition| partition.is_future);
+    for partition in served(report).into_iter().filter(|_| !is_twice) {
         let image = partition.image.as_ref().unwrap();
         differences.extend(file_differences(image, &partition.dir_name, verdict));
     }

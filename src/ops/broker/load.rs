@@ -12,7 +12,7 @@ use super::failure::LoadStop;
 use super::log_reading::SegmentReader;
 use super::producers::ProducerState;
 use super::recover::{Recovered, Target, recover_segment};
-use super::rules::{BadFileOutcome, SwapCompletion, TxnVersionCheck};
+use super::rules::{BadFileOutcome, EpochsKept, SwapCompletion, TxnVersionCheck};
 use super::snapshots::{ProducerManager, Reload};
 use super::split::split_segment;
 use super::{segment_files, swap};
@@ -185,7 +185,11 @@ impl Loader<'_, '_> {
         };
         let first = self.segments.first().copied().unwrap_or(self.input.log_start);
         let log_start_offset = self.input.log_start.max(first);
-        self.truncate_epochs(log_end);
+        let epochs_from = match self.environment.rules.epochs_kept {
+            EpochsKept::FromLogStart => log_start_offset,
+            EpochsKept::FromCheckpoint => self.input.log_start,
+        };
+        self.truncate_epochs(epochs_from, log_end);
         self.producers.remove_strays(&mut self.image, &self.segments)?;
         let reload = match self.input.shutdown {
             Shutdown::Clean => Reload::AfterCleanShutdown,
@@ -493,15 +497,14 @@ impl Loader<'_, '_> {
         self.events.push(LoadEvent::Created { base });
     }
 
-    fn truncate_epochs(&mut self, log_end: Offset) {
+    fn truncate_epochs(&mut self, from: Offset, log_end: Offset) {
         if self.environment.record_format == RecordFormat::Legacy {
             return;
         }
         let before = self.epochs.clone();
         self.epochs.truncate_from_end(log_end);
-        let begins_before =
-            self.epochs.entries().first().is_some_and(|first| first.start_offset <= self.input.log_start);
-        self.epochs.truncate_from_start(self.input.log_start);
+        let begins_before = self.epochs.entries().first().is_some_and(|first| first.start_offset <= from);
+        self.epochs.truncate_from_start(from);
         // Brokers write the file whenever an entry was touched, even where it says the same afterwards.
         if self.epochs_changed || begins_before || before != self.epochs {
             let bytes = LeaderEpochCheckpoint::encode(self.epochs.entries());

@@ -23,6 +23,6 @@ pub mod transactions;
 pub use environment::{LoadEnvironment, ProgressRef, RecordFormat};
 pub use failure::{FailureKind, LoadStop, StartFailure};
 pub use rules::{
-    AppendIndexing, BadFileOutcome, FormatSetting, IndexClose, KafkaVersion, OffsetSearch, RecoveryIoError,
+    AppendIndexing, BadFileOutcome, EpochsKept, FormatSetting, IndexClose, KafkaVersion, OffsetSearch, RecoveryIoError,
     RetentionOrder, Rules, SnapshotDeletion, StrayReplicas, SwapCompletion, TxnVersionCheck, UnknownVersion,
 };

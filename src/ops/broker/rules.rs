@@ -152,6 +152,15 @@ pub enum AppendIndexing {
     PerBatch,
 }
 
+/// From where on a start keeps leader epochs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EpochsKept {
+    /// From the log start on (up to 2.8).
+    FromLogStart,
+    /// From the log start of the checkpoint on, though the first segment may begin later.
+    FromCheckpoint,
+}
+
 /// How closing an index leaves its file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IndexClose {
@@ -173,9 +182,9 @@ pub enum StrayReplicas {
 /// Who asks for a topic's message format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FormatSetting {
-    /// The loader does (`message.format.version`, up to 2.8).
+    /// The loader does (`message.format.version`, up to 3.9; from 3.0 on only under an older `inter.broker.protocol.version`).
     Honoured,
-    /// Nobody does.
+    /// Nobody does (4.0).
     Ignored,
 }
 
@@ -204,6 +213,8 @@ pub struct Rules {
     pub recovery_io_error: RecoveryIoError,
     /// How snapshots of deleted segments go.
     pub snapshot_deletion: SnapshotDeletion,
+    /// From where on a start keeps leader epochs.
+    pub epochs_kept: EpochsKept,
     /// When appends write index entries.
     pub append_indexing: AppendIndexing,
     /// What closing leaves of an index file.
@@ -241,10 +252,11 @@ impl Rules {
                 RecoveryIoError::LogDirOffline
             },
             snapshot_deletion: if since(3, 0) { SnapshotDeletion::Renamed } else { SnapshotDeletion::WithSegment },
+            epochs_kept: if since(3, 0) { EpochsKept::FromCheckpoint } else { EpochsKept::FromLogStart },
             append_indexing: if since(4, 1) { AppendIndexing::PerBatch } else { AppendIndexing::PerAppend },
             index_close: if since(4, 4) { IndexClose::TrimsActive } else { IndexClose::TrimsOpened },
             stray_replicas: if since(3, 7) { StrayReplicas::PutAside } else { StrayReplicas::Served },
-            format_setting: if since(3, 0) { FormatSetting::Ignored } else { FormatSetting::Honoured },
+            format_setting: if since(4, 0) { FormatSetting::Ignored } else { FormatSetting::Honoured },
             producer_expiration_ms: if since(3, 4) { DAY_MS } else { 7 * DAY_MS },
         }
     }

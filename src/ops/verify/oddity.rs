@@ -27,9 +27,7 @@ fn of_codec(oddity: &CodecOddity, report: &Reporter<'_>) -> Option<Finding> {
         CodecOddity::WrongSnappyHeader { position } => {
             payload.with_facts(None, Fact::Position(position)).with_severity(Severity::Warning)
         }
-        CodecOddity::CutFrame { count, .. } => {
-            payload.with_facts(None, number(count)).with_severity(Severity::Warning)
-        }
+        CodecOddity::CutFrame { count, .. } => payload.with_facts(None, number(count)).with_severity(Severity::Warning),
         CodecOddity::BytesIgnored { count, .. } | CodecOddity::FrameIgnored { count, .. } => {
             payload.with_facts(Fact::Number(0), number(count))
         }
