@@ -1,6 +1,7 @@
 //! `segtool plan-capacity`: flags to inputs, inputs to a plan.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
@@ -11,15 +12,20 @@ use super::config_file::{BrokerConfig, CleanupPolicy, parse_policy, read_config_
 use super::context::{Context, OutputFormat};
 use super::error::CliError;
 use super::exit::ExitStatus;
+use super::inputs::{PathArgs, SelectionArgs};
+use super::stat::targets as stat_targets;
+use crate::logdir::Input as Found;
 use crate::ops::capacity::{
-    AssumedCodec, Cleanup, Compaction, DailyProfile, DiskClass, IndexPreallocation, Input, Inputs, Plan,
-    SimulationOptions, plan, simulate,
+    AssumedCodec, Calibration, CapacityReport, Cleanup, Compaction, DailyProfile, DiskClass, IndexPreallocation, Input,
+    Inputs, Plan, SimulationOptions, calibrate, in_days, plan, simulate, try_codecs,
 };
-use crate::render::capacity::{render_human, render_json};
+use crate::ops::stat::{Depth, StatOptions, StatReport, StatTarget, inspect};
+use crate::render::capacity::{chart_svg, render_human, render_json};
+use crate::store::write_new_file;
 
-const DAY_MS: f64 = 86_400_000.0;
 const MEASURE: &str = "What is planned for";
 const CLUSTER: &str = "Cluster and topic";
+const SEGMENTS: &str = "Measurement of real segments";
 const SIMULATION: &str = "Simulation";
 
 /// Compute how large a disk has to be, and watch it fill
@@ -110,7 +116,28 @@ pub struct PlanCapacityArgs {
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "a doc comment here would become the help of the command")]
+    pub segments: SegmentsArgs,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a doc comment here would become the help of the command")]
     pub simulation: SimulationArgs,
+}
+
+/// Flags of the measurement.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = SEGMENTS)]
+pub struct SegmentsArgs {
+    /// Measure message size, rate, compression, batches and retention from a log dir, partition or log file; repeatable
+    #[arg(long, value_name = "PATH")]
+    pub from: Vec<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a doc comment here would become the help of the command")]
+    pub selection: SelectionArgs,
+    /// Recompress a sample of the measured batches with every codec
+    #[arg(long, requires = "from")]
+    pub what_if_codecs: bool,
+    /// How much is recompressed, as it lies on disk
+    #[arg(long, value_name = "SIZE", value_parser = parse_size_bytes, default_value = "16MiB")]
+    pub sample: u64,
 }
 
 /// Flags of the simulation.
@@ -138,6 +165,9 @@ pub struct SimulationArgs {
     /// Whether preallocated indexes take space
     #[arg(long, value_enum, value_name = "HOW", default_value = "sparse")]
     pub index_preallocation: PreallocationArg,
+    /// Draw the simulated disk into a new file
+    #[arg(long, value_name = "FILE.svg", requires = "simulate")]
+    pub plot: Option<PathBuf>,
     /// Size of a broker's disks together [default: disks of --disk-size, else the plan's bytes]
     #[arg(long, value_name = "SIZE", value_parser = parse_size_bytes, requires = "simulate")]
     pub disk_capacity: Option<u64>,
@@ -173,19 +203,88 @@ pub enum PreallocationArg {
 pub fn run(args: &PlanCapacityArgs, context: &mut Context<'_>) -> Result<ExitStatus, CliError> {
     let format = context.expect_format(&[])?;
     let config = read_config(args, context)?;
-    let inputs = inputs(args, &config)?;
+    let mut inputs = inputs(args, &config)?;
+    let mut status = ExitStatus::Done;
+    let (mut calibration, mut codecs) = (None, None);
+    if !args.segments.from.is_empty() {
+        let targets = measured_targets(&args.segments)?;
+        let (report, measured) = measure(&targets, context)?;
+        status = context.status_of(&report.findings);
+        inputs = measured.fill(inputs);
+        calibration = Some(measured);
+        if args.segments.what_if_codecs {
+            codecs = Some(try_codecs(&targets, context.io_mode(), args.segments.sample, &thread_cpu_time));
+        }
+    }
+    if inputs.messages_per_day.value <= 0.0 && inputs.bytes_per_day.value <= 0.0 {
+        return Err(CliError::usage("how much is sent? give --messages-per-day, --bytes-per-day or --from PATH"));
+    }
     let plan = plan(inputs);
     let simulation = match args.simulation.simulate {
-        Some(duration_ms) => Some(simulate(&plan, &simulation_options(args, &config, &plan, duration_ms)?)),
+        Some(duration_ms) => {
+            let profile = calibration.as_ref().and_then(|calibration| calibration.profile);
+            Some(simulate(&plan, &simulation_options(args, &config, &plan, duration_ms, profile)?))
+        }
         None => None,
     };
+    if let (Some(path), Some(simulation)) = (&args.simulation.plot, &simulation) {
+        let written = write_new_file(path, chart_svg(simulation).as_bytes());
+        written.map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?;
+        context.note(&format!("wrote {}", path.display()));
+    }
+    let report = CapacityReport { plan, calibration, codecs, simulation };
     let output = match format {
-        OutputFormat::Json => render_json(&plan, simulation.as_ref())
-            .map_err(|error| CliError::failed(format!("failed to write JSON: {error}")))?,
-        _ => render_human(&plan, simulation.as_ref(), context.width()).into_bytes(),
+        OutputFormat::Json => {
+            render_json(&report).map_err(|error| CliError::failed(format!("failed to write JSON: {error}")))?
+        }
+        _ => render_human(&report, context.width()).into_bytes(),
     };
     context.write(&output)?;
-    Ok(ExitStatus::Done)
+    Ok(status)
+}
+
+/// The partitions to measure: of several copies the largest, internal topics only where they were named.
+fn measured_targets(segments: &SegmentsArgs) -> Result<Vec<StatTarget>, CliError> {
+    let paths = PathArgs { paths: segments.from.clone(), selection: segments.selection.clone() };
+    let inputs = paths.open()?;
+    let (found, _) = stat_targets(&paths, &inputs)?;
+    let named = !segments.selection.topic_partition.is_empty();
+    let mut targets: Vec<StatTarget> = Vec::new();
+    for target in found {
+        let name = target.topic_partition().cloned();
+        let is_internal = name.as_ref().is_some_and(|name| name.topic_bytes().starts_with(b"__"));
+        if is_internal && !named && inputs.iter().all(|input| matches!(input, Found::LogDir(_))) {
+            continue;
+        }
+        match targets.iter_mut().find(|known| name.is_some() && known.topic_partition() == name.as_ref()) {
+            Some(known) if !target.is_file() && !known.is_file() => {
+                if target.log_bytes() > known.log_bytes() {
+                    *known = target;
+                }
+            }
+            _ => targets.push(target),
+        }
+    }
+    Ok(targets)
+}
+
+fn measure(targets: &[StatTarget], context: &mut Context<'_>) -> Result<(StatReport, Calibration), CliError> {
+    let options = StatOptions { depth: Depth::Records, io: context.io_mode() };
+    let pool = context.thread_pool()?;
+    let progress = context.progress("measuring");
+    let report = pool.install(|| inspect(targets, &[], options, &*progress));
+    drop(progress);
+    if !report.is_complete {
+        return Err(CliError::failed("the segments could not be read completely; see segtool verify"));
+    }
+    let measured = calibrate(&report).map_err(|error| CliError::failed(error.to_string()))?;
+    Ok((report, measured))
+}
+
+fn thread_cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanoseconds)
 }
 
 fn read_config(args: &PlanCapacityArgs, context: &mut Context<'_>) -> Result<BrokerConfig, CliError> {
@@ -208,9 +307,6 @@ fn float(value: Option<u64>) -> Option<f64> {
 
 fn inputs(args: &PlanCapacityArgs, config: &BrokerConfig) -> Result<Inputs, CliError> {
     let assumed = Inputs::default();
-    if args.messages_per_day.is_none() && args.bytes_per_day.is_none() {
-        return Err(CliError::usage("how much is sent? give --messages-per-day or --bytes-per-day"));
-    }
     let whole = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
     let small = |value: Option<i64>| value.and_then(|value| u32::try_from(value).ok());
     let codec_ratio = args.compression.map(|codec| assumed_codec(codec).ratio());
@@ -263,7 +359,6 @@ fn peak_factor(args: &PlanCapacityArgs, assumed: Input<f64>) -> Input<f64> {
 }
 
 fn retention_days(args: &PlanCapacityArgs, config: &BrokerConfig, assumed: Input<f64>) -> Result<Input<f64>, CliError> {
-    let in_days = |duration_ms: i64| duration_ms as f64 / DAY_MS;
     let given = args.retention_days.or(args.retention_ms.map(in_days));
     let days = choose(given, config.retention_ms.map(in_days), assumed);
     if days.value > 0.0 {
@@ -277,6 +372,7 @@ fn simulation_options(
     config: &BrokerConfig,
     plan: &Plan,
     duration_ms: i64,
+    measured: Option<DailyProfile>,
 ) -> Result<SimulationOptions, CliError> {
     if duration_ms <= 0 {
         return Err(CliError::usage("--simulate needs a duration above 0, such as 30d"));
@@ -287,8 +383,8 @@ fn simulation_options(
     let disks = plan.disks.first().filter(|_| args.disk_size.is_some()).map(|disk| disk.per_broker as f64);
     let by_disks = disks.zip(float(args.disk_size)).map(|(disks, size)| disks * size);
     Ok(SimulationOptions {
-        duration_days: duration_ms as f64 / DAY_MS,
-        profile: flags.daily_profile.unwrap_or(DailyProfile::FLAT),
+        duration_days: in_days(duration_ms),
+        profile: flags.daily_profile.or(measured).unwrap_or(DailyProfile::FLAT),
         cleanup: Cleanup {
             deletes: policy.delete,
             compaction: policy.compact.then(|| compaction(flags, config, plan)),
@@ -298,7 +394,7 @@ fn simulation_options(
             PreallocationArg::Allocated => IndexPreallocation::Allocated,
         },
         capacity_bytes: float(flags.disk_capacity).or(by_disks),
-        lost_broker_day: flags.lose_broker_after.map(|after_ms| after_ms as f64 / DAY_MS),
+        lost_broker_day: flags.lose_broker_after.map(in_days),
         rebuild_bytes_per_second: flags.rebuild_throughput as f64,
     })
 }

@@ -21,6 +21,7 @@
 mod apply;
 mod atomic;
 mod error;
+mod export;
 mod fs;
 mod journal;
 mod lock;
@@ -36,6 +37,7 @@ mod worker;
 pub use apply::{Applied, Prepared, RunOptions, apply};
 pub use atomic::Watch;
 pub use error::{StoreError, StoreErrorKind};
+pub use export::write_new_file;
 pub use fs::{Access, EntryName, FileStat, Fs, FsKind, Holder, LockAnswer, NodeKind, Xattrs};
 pub use lock::{BrokerLock, LockTrust};
 pub use place::{FoundRun, RunId, RunState, default_undo_dir, list_runs, refuse_unfinished, unfinished_runs};

@@ -48,8 +48,21 @@ impl StatTarget {
         }
     }
 
+    /// The partition, where it is known.
+    pub fn topic_partition(&self) -> Option<&TopicPartition> {
+        match self {
+            Self::Partition(partition) => Some(partition.topic_partition()),
+            Self::LogFile { topic_partition, .. } => topic_partition.as_ref(),
+        }
+    }
+
+    /// Whether it is a single file.
+    pub fn is_file(&self) -> bool {
+        matches!(self, Self::LogFile { .. })
+    }
+
     /// Bytes of log that will be looked at.
-    pub(super) fn log_bytes(&self) -> u64 {
+    pub fn log_bytes(&self) -> u64 {
         match self {
             Self::Partition(partition) => {
                 partition.segments().iter().filter_map(|segment| segment.log.as_ref()).map(|log| log.size_bytes).sum()

@@ -5,21 +5,29 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::inputs::{input_rows, origin_text, size};
+use super::measured::{write_calibration, write_codecs};
 use super::simulation::write_simulation;
-use crate::ops::capacity::{Advice, DEFAULT_MAX_MAP_COUNT, DiskPlan, PartitionReason, Plan, Simulation};
+use crate::ops::capacity::{Advice, CapacityReport, DEFAULT_MAX_MAP_COUNT, DiskPlan, PartitionReason, Plan};
 use crate::render::units;
 
 /// The plan and what was simulated, `width` columns wide at most where something can be made narrower.
-pub fn render_human(plan: &Plan, simulation: Option<&Simulation>, width: u16) -> String {
+pub fn render_human(report: &CapacityReport, width: u16) -> String {
+    let plan = &report.plan;
     let mut out = String::new();
     write_storage(&mut out, plan);
     write_inputs(&mut out, plan);
+    if let Some(calibration) = &report.calibration {
+        write_calibration(&mut out, calibration);
+    }
+    if let Some(codecs) = &report.codecs {
+        write_codecs(&mut out, codecs, plan);
+    }
     write_partitions(&mut out, plan);
     write_overheads(&mut out, plan);
     write_disks(&mut out, plan);
     write_growth(&mut out, plan);
     write_settings(&mut out, plan);
-    if let Some(simulation) = simulation {
+    if let Some(simulation) = &report.simulation {
         write_simulation(&mut out, simulation, width);
     }
     write_advice(&mut out, plan);

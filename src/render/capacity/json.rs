@@ -6,7 +6,10 @@ use serde::Serialize;
 
 use super::human::sentence;
 use super::inputs::{InputValue, input_rows, origin_name};
-use crate::ops::capacity::{Advice, Day, PartitionReason, Plan, Simulation};
+use super::measured::cluster_bytes;
+use crate::ops::capacity::{
+    Advice, Calibration, CapacityReport, CodecTrial, CodecTrials, Day, PartitionReason, Plan, Simulation,
+};
 
 #[derive(Serialize)]
 struct PlanDto {
@@ -22,6 +25,8 @@ struct PlanDto {
     settings: BTreeMap<&'static str, i64>,
     guard_retention_bytes: i64,
     advice: Vec<AdviceDto>,
+    calibration: Option<CalibrationDto>,
+    codecs: Option<CodecsDto>,
     simulation: Option<SimulationDto>,
 }
 
@@ -135,8 +140,48 @@ struct DayDto {
     segments: u64,
 }
 
+#[derive(Serialize)]
+struct CalibrationDto {
+    partitions: u64,
+    records: u64,
+    stored_bytes: u64,
+    payload_bytes: u64,
+    span_days: Option<f64>,
+    messages_per_day: Option<f64>,
+    message_size_bytes: f64,
+    compression_ratio: f64,
+    batch_size_bytes: f64,
+    retention_days: Option<f64>,
+    profile: Option<[f64; 24]>,
+    distinct_keys: u64,
+}
+
+#[derive(Serialize)]
+struct CodecsDto {
+    batches: u64,
+    records: u64,
+    skipped_batches: u64,
+    stored_bytes: u64,
+    uncompressed_bytes: u64,
+    payload_bytes: u64,
+    trials: Vec<TrialDto>,
+}
+
+#[derive(Serialize)]
+struct TrialDto {
+    codec: &'static str,
+    level: Option<i32>,
+    bytes: u64,
+    compression_ratio: f64,
+    compress_seconds_per_gb: f64,
+    decompress_seconds_per_gb: f64,
+    cluster_bytes: f64,
+    failures: u64,
+}
+
 /// One JSON document with a line end.
-pub fn render_json(plan: &Plan, simulation: Option<&Simulation>) -> Result<Vec<u8>, serde_json::Error> {
+pub fn render_json(report: &CapacityReport) -> Result<Vec<u8>, serde_json::Error> {
+    let plan = &report.plan;
     let inputs = input_rows(&plan.inputs)
         .into_iter()
         .map(|row| (row.name, InputDto { value: row.value, origin: origin_name(row.origin) }))
@@ -163,11 +208,52 @@ pub fn render_json(plan: &Plan, simulation: Option<&Simulation>) -> Result<Vec<u
             .iter()
             .map(|advice| AdviceDto { id: advice_id(*advice), message: sentence(*advice, plan) })
             .collect(),
-        simulation: simulation.map(simulation_dto),
+        calibration: report.calibration.as_ref().map(calibration_dto),
+        codecs: report.codecs.as_ref().map(|codecs| codecs_dto(codecs, plan)),
+        simulation: report.simulation.as_ref().map(simulation_dto),
     };
     let mut bytes = serde_json::to_vec(&document)?;
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+fn calibration_dto(calibration: &Calibration) -> CalibrationDto {
+    CalibrationDto {
+        partitions: calibration.partitions,
+        records: calibration.records,
+        stored_bytes: calibration.stored_bytes,
+        payload_bytes: calibration.payload_bytes,
+        span_days: calibration.span_days,
+        messages_per_day: calibration.messages_per_day(),
+        message_size_bytes: calibration.message_size_bytes,
+        compression_ratio: calibration.compression_ratio,
+        batch_size_bytes: calibration.batch_size_bytes,
+        retention_days: calibration.retention_days,
+        profile: calibration.profile.map(|profile| *profile.weights()),
+        distinct_keys: calibration.distinct_keys,
+    }
+}
+
+fn codecs_dto(sample: &CodecTrials, plan: &Plan) -> CodecsDto {
+    let trial = |trial: &CodecTrial| TrialDto {
+        codec: trial.codec.name(),
+        level: trial.level,
+        bytes: trial.bytes,
+        compression_ratio: trial.compression_ratio(sample),
+        compress_seconds_per_gb: trial.compress_seconds_per_gb(sample),
+        decompress_seconds_per_gb: trial.decompress_seconds_per_gb(sample),
+        cluster_bytes: cluster_bytes(trial, sample, plan),
+        failures: trial.failures,
+    };
+    CodecsDto {
+        batches: sample.batches,
+        records: sample.records,
+        skipped_batches: sample.skipped_batches,
+        stored_bytes: sample.stored_bytes,
+        uncompressed_bytes: sample.uncompressed_bytes,
+        payload_bytes: sample.payload_bytes,
+        trials: sample.trials.iter().map(trial).collect(),
+    }
 }
 
 fn storage_dto(plan: &Plan) -> StorageDto {

@@ -3,6 +3,7 @@
 mod human;
 mod inputs;
 mod json;
+mod measured;
 mod simulation;
 
 pub use human::render_human;
