@@ -19,6 +19,7 @@ mod progress;
 mod settings;
 mod start_settings;
 pub mod stat;
+pub mod verify;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -64,6 +65,8 @@ pub enum Command {
     Preflight(preflight::PreflightArgs),
     /// Show the numbers people monitor, per topic and partition, from the files alone
     Stat(stat::StatArgs),
+    /// Check every byte and every relation between files
+    Verify(verify::VerifyArgs),
 }
 
 /// Runs one command line, without the program's name in front. Output goes to the given writers; nothing else is touched except
@@ -101,6 +104,7 @@ fn dispatch(command: &Command, context: &mut Context<'_>) -> Result<ExitStatus, 
         Command::PlanCapacity(args) => plan_capacity::run(args, context),
         Command::Stat(args) => stat::run(args, context),
         Command::Preflight(args) => preflight::run(args, context),
+        Command::Verify(args) => verify::run(args, context),
     }
 }
 

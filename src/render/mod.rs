@@ -2,8 +2,10 @@
 
 pub mod base64;
 pub mod capacity;
+pub mod catalogue;
 pub mod chart;
 pub mod dump;
+pub mod finding;
 pub mod java;
 pub mod json_text;
 pub mod kafka;
@@ -12,3 +14,4 @@ pub mod preflight;
 pub mod stat;
 pub mod units;
 pub mod untrusted;
+pub mod verify;

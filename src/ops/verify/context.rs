@@ -8,7 +8,7 @@ use crate::ops::{Finding, FindingId, Location, Severity};
 
 /// Whether a segment still grows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SegmentRole {
+pub(super) enum SegmentRole {
     /// A later segment follows: nothing is written here any more.
     Closed,
     /// The last segment of its log.
@@ -41,52 +41,52 @@ pub enum DirectoryState {
 
 /// Where a check stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub(super) struct Place {
     /// The log dir.
-    pub log_dir: PathBuf,
+    pub(super) log_dir: PathBuf,
     /// The partition, where there is one.
-    pub topic_partition: Option<TopicPartition>,
+    pub(super) topic_partition: Option<TopicPartition>,
     /// The file, relative to the log dir.
-    pub path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Place {
     /// A finding about the whole file.
-    pub fn finding(&self, id: FindingId) -> Finding {
+    pub(super) fn finding(&self, id: FindingId) -> Finding {
         Finding::new(id, Location::of_path(self.log_dir.clone(), self.topic_partition.clone(), self.path.clone()))
     }
 
     /// A finding about a range of the file.
-    pub fn finding_at(&self, id: FindingId, position: Position, size_bytes: u64) -> Finding {
+    pub(super) fn finding_at(&self, id: FindingId, position: Position, size_bytes: u64) -> Finding {
         let location = Location::of_path(self.log_dir.clone(), self.topic_partition.clone(), self.path.clone());
         Finding::new(id, location.at(position, size_bytes))
     }
 
     /// The same partition, another file.
     #[must_use]
-    pub fn with_path(&self, path: impl Into<PathBuf>) -> Self {
+    pub(super) fn with_path(&self, path: impl Into<PathBuf>) -> Self {
         Self { log_dir: self.log_dir.clone(), topic_partition: self.topic_partition.clone(), path: path.into() }
     }
 }
 
 /// A segment's surroundings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SegmentContext {
+pub(super) struct SegmentContext {
     /// The offset in the file's name.
-    pub base_offset: Offset,
+    pub(super) base_offset: Offset,
     /// The next segment's.
-    pub next_base_offset: Option<Offset>,
+    pub(super) next_base_offset: Option<Offset>,
     /// Whether it grows.
-    pub role: SegmentRole,
+    pub(super) role: SegmentRole,
     /// How the broker stopped.
-    pub shutdown: Shutdown,
+    pub(super) shutdown: Shutdown,
     /// What the directory is.
-    pub directory: DirectoryState,
+    pub(super) directory: DirectoryState,
 }
 
 /// What a damaged end of a log file consists of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tail {
+pub(super) enum Tail {
     /// A batch that is cut off.
     Torn,
     /// Zeros, this many.
@@ -106,7 +106,7 @@ impl SegmentContext {
 
     /// How bad a damaged end is here. In a closed segment an unclean start drops everything behind it. After a clean stop the end
     /// is believed: whole batches vanish, or later ones are written where nobody finds them. Otherwise the next start cuts it.
-    pub fn tail_severity(&self, tail: Tail) -> Severity {
+    pub(super) fn tail_severity(&self, tail: Tail) -> Severity {
         if self.directory == DirectoryState::Doomed {
             return Severity::Info;
         }
@@ -121,12 +121,12 @@ impl SegmentContext {
     }
 
     /// The severity of damage inside the log: of no interest in a directory that is about to go.
-    pub fn log_severity(&self, usual: Severity) -> Severity {
+    pub(super) fn log_severity(&self, usual: Severity) -> Severity {
         if self.directory == DirectoryState::Doomed { usual.min(Severity::Info) } else { usual }
     }
 
     /// The severity of an index that a broker would use as it is.
-    pub fn index_severity(&self, usual: Severity) -> Severity {
+    pub(super) fn index_severity(&self, usual: Severity) -> Severity {
         match (self.directory, self.role) {
             (DirectoryState::Doomed | DirectoryState::Aside, _) => usual.min(Severity::Info),
             // Rebuilt at the next start.
@@ -140,7 +140,7 @@ impl SegmentContext {
 
     /// The severity of an index that was not cut to its entries: what every crash leaves in the active segment, and what only harm
     /// leaves anywhere else.
-    pub fn untrimmed_index_severity(&self, usual: Severity) -> Severity {
+    pub(super) fn untrimmed_index_severity(&self, usual: Severity) -> Severity {
         match (self.directory, self.role) {
             (DirectoryState::Doomed | DirectoryState::Aside | DirectoryState::Metadata, _) => usual.min(Severity::Info),
             (DirectoryState::Live, SegmentRole::Active) if self.shutdown == Shutdown::Unclean => Severity::Info,
@@ -150,7 +150,7 @@ impl SegmentContext {
     }
 
     /// Whether files that are not in closed state contradict the clean-shutdown marker here.
-    pub fn contradicts_marker(&self) -> bool {
+    pub(super) fn contradicts_marker(&self) -> bool {
         self.shutdown == Shutdown::Clean && self.directory == DirectoryState::Live && self.role == SegmentRole::Active
     }
 }

@@ -96,6 +96,9 @@ impl Checker<'_> {
                 self.kraft_snapshot(name, end_offset);
             }
             FileName::KraftCheckpoint { .. } => self.leftover(name, FileSuffix::Deleted),
+            FileName::InvalidCheckpointName if self.partition.directory == DirectoryState::Metadata => {
+                self.misnamed(name, Misnaming::NoNumber);
+            }
             FileName::RemoteLogSnapshot => self.skip(name, FileRole::Other),
             FileName::InvalidCheckpointName | FileName::Temporary | FileName::Unknown => self.unknown(name),
         }

@@ -21,8 +21,9 @@ pub(super) fn check(
     if matches!(input.directory, DirectoryState::Doomed | DirectoryState::Aside) {
         return;
     }
-    let starts = starts_of(segments);
     let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return };
+    let log_start = input.log_start_offset.unwrap_or(first.base_offset).max(first.base_offset);
+    let starts = starts_of(segments, log_start);
     let Some(entries) = &facts.epochs else {
         // A file that cannot be read has been told; one that is missing has nothing to say of any epoch.
         if !facts.has_epoch_file && !starts.is_empty() {
@@ -30,16 +31,12 @@ pub(super) fn check(
         }
         return;
     };
-    let log_start = input.log_start_offset.unwrap_or(first.base_offset).max(first.base_offset);
     out.extend(beyond_end(entries, last, place));
     out.extend(before_start(entries, log_start, place));
-    let wrong = starts.iter().find(|(epoch, offset)| {
-        // Entries below the log's start are moved up to it.
-        let offset = (*offset).max(log_start);
-        epoch_at(entries, offset).is_some_and(|known| known.epoch != *epoch)
-    });
+    let wrong =
+        starts.iter().find(|(epoch, offset)| epoch_at(entries, *offset).is_some_and(|known| known.epoch != *epoch));
     if let Some((epoch, offset)) = wrong {
-        let known = epoch_at(entries, (*offset).max(log_start));
+        let known = epoch_at(entries, *offset);
         let found = known.map(|known| Fact::Pair(i64::from(known.epoch.0), known.start_offset.0));
         let finding = place.finding(FindingId::LeaderEpochMismatch);
         let is_tail = input.shutdown == Shutdown::Unclean && entries.last() == known.as_ref();
@@ -49,7 +46,7 @@ pub(super) fn check(
         out.push(finding);
         return;
     }
-    let unknown = starts.iter().find(|(_, offset)| epoch_at(entries, (*offset).max(log_start)).is_none());
+    let unknown = starts.iter().find(|(_, offset)| epoch_at(entries, *offset).is_none());
     out.extend(unknown.map(|start| missing(place, input, Some(*start))));
 }
 
@@ -57,13 +54,18 @@ fn severity_in(input: &PartitionInput, usual: Severity) -> Severity {
     if input.directory == DirectoryState::Metadata { usual.min(Severity::Warning) } else { usual }
 }
 
-/// The epochs that the batches show, each above all before it, with the first offset of each.
-fn starts_of(segments: &[SegmentSummary]) -> Vec<(LeaderEpoch, Offset)> {
+/// The epochs that the batches show, each above all before it, with the first offset of each. Those that ended before the log's
+/// start are left out; the one that holds it begins there.
+fn starts_of(segments: &[SegmentSummary], log_start: Offset) -> Vec<(LeaderEpoch, Offset)> {
     let mut starts: Vec<(LeaderEpoch, Offset)> = Vec::new();
-    for start in segments.iter().flat_map(|segment| &segment.epoch_starts) {
-        if starts.last().is_none_or(|(last, _)| start.0 > *last) {
-            starts.push(*start);
+    for (epoch, offset) in segments.iter().flat_map(|segment| &segment.epoch_starts) {
+        if starts.last().is_some_and(|(last, _)| epoch <= last) {
+            continue;
         }
+        if *offset <= log_start {
+            starts.clear();
+        }
+        starts.push((*epoch, (*offset).max(log_start)));
     }
     starts
 }

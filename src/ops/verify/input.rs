@@ -22,6 +22,8 @@ pub struct PartitionInput {
     pub is_cleaned: bool,
     /// Where the log starts, if `log-start-offset-checkpoint` says so.
     pub log_start_offset: Option<Offset>,
+    /// How far the log reached at least, by the checkpoints of recovery points and high watermarks.
+    pub known_end_offset: Option<Offset>,
 }
 
 impl PartitionInput {

@@ -18,6 +18,7 @@ use super::swap;
 use super::txn_index::{self, MarkedLog};
 use crate::format::{Offset, TimestampMs, Uuid};
 use crate::logdir::names::FileKind;
+use crate::ops::broker::index_rules;
 use crate::ops::{Fact, Finding, FindingId, Severity};
 
 /// What a partition came to, for the checks across partitions.
@@ -44,6 +45,8 @@ pub(super) struct PartitionFold {
     newest: Option<TimestampMs>,
     has_time_index: bool,
     large: Option<LargeSegment>,
+    /// The segment whose batches are coming in.
+    begun: Option<Offset>,
     files: Vec<FileReport>,
     findings: Vec<Finding>,
 }
@@ -65,6 +68,7 @@ impl PartitionFold {
             newest: None,
             has_time_index: false,
             large: None,
+            begun: None,
             files,
             findings,
         }
@@ -117,13 +121,26 @@ impl PartitionFold {
     }
 
     fn producers_of(&mut self, batches: &[ProducerBatch], place: &Place, context: &SegmentContext) {
+        self.begin(context.base_offset);
         for batch in batches {
             self.producers.batch(batch, place, context, &mut self.findings);
         }
     }
 
+    /// A segment begins: offsets may be missing before it.
+    fn begin(&mut self, base_offset: Offset) {
+        if self.begun == Some(base_offset) {
+            return;
+        }
+        self.begun = Some(base_offset);
+        if self.segments.last().is_some_and(|previous| base_offset > previous.end_offset) {
+            self.producers.gap();
+        }
+    }
+
     fn segment(&mut self, done: SegmentDone) {
         let SegmentDone { segment, mut summary, mut companions } = done;
+        self.begin(summary.base_offset);
         let place = self.input.place(&segment.name);
         let log = FileReport::new(&place, FileRole::Log, summary.size_bytes, summary.coverage);
         self.files.push(log.with_counts(summary.batches, summary.records));
@@ -136,14 +153,14 @@ impl PartitionFold {
         let marked = MarkedLog {
             is_damaged: summary.is_damaged || self.segments.iter().any(|earlier| earlier.is_damaged),
             has_gaps: summary.has_gaps
-                || self.segments.iter().any(|earlier| earlier.has_gaps)
+                || self.producers.has_gaps()
                 || self.segments.first().unwrap_or(&summary).base_offset > Offset(0),
         };
         let txn_place = segment.name_of(FileKind::TxnIndex).map(|name| self.input.place(&name));
         let index = txn_place.as_ref().zip(companions.txn_index.as_ref());
         let aborts = std::mem::take(&mut self.producers.aborts);
         txn_index::check(index, &aborts, marked, &place, &segment.context, &mut self.findings);
-        self.newest = self.newest.max(summary.largest_timestamp);
+        self.newest = self.newest.max(summary.largest_data_timestamp);
         self.places.push(place);
         self.segments.push(summary);
     }
@@ -160,19 +177,18 @@ impl PartitionFold {
             self.findings.push(place.finding(FindingId::SegmentEmptyInterior));
         }
         let Some(previous) = self.segments.last() else { return };
-        if summary.base_offset > previous.end_offset {
-            self.producers.gap();
-            // What is missing is in the damaged end.
-            if !previous.has_damaged_end {
-                self.gap(previous.end_offset, summary.base_offset, place, context);
-            }
+        // Where the end is damaged, that is where the missing offsets were.
+        if summary.base_offset > previous.end_offset && !previous.has_damaged_end {
+            self.gap(previous.end_offset, summary.base_offset, place, context);
         }
     }
 
     fn gap(&mut self, from: Offset, to: Offset, place: &Place, context: &SegmentContext) {
         let mut finding = place.finding(FindingId::SegmentGap).with_facts(Fact::Offset(from), Fact::Offset(to));
         let is_cleaned = self.input.is_cleaned || self.segments.iter().any(|segment| segment.has_gaps);
-        let usual = if is_cleaned { Severity::Info } else { finding.severity };
+        // A gap that one segment could not span is what made a follower of a cleaned log begin the next.
+        let is_wide = self.segments.last().is_some_and(|last| !index_rules::fits(to, last.base_offset));
+        let usual = if is_cleaned || is_wide { Severity::Info } else { finding.severity };
         finding.severity = context.log_severity(usual);
         finding.location = finding.location.offsets(from, to.saturating_add(-1));
         self.findings.push(finding);
@@ -194,6 +210,7 @@ impl PartitionFold {
         self.files.extend(self.facts.swaps.iter().map(|swap| swap.file.clone()));
         self.files.extend(swap::index_files(&self.input));
         self.warn_of_swept_files();
+        self.check_emptiness();
         self.check_missing_logs();
         self.soften_in_doomed_directory();
         PartitionOutcome {
@@ -241,6 +258,20 @@ impl PartitionFold {
                 finding.severity = Severity::Warning;
             }
         }
+    }
+
+    /// A partition has a segment from its first moment on.
+    fn check_emptiness(&mut self) {
+        if !self.segments.is_empty() || self.input.directory != DirectoryState::Live {
+            return;
+        }
+        let held = self.input.known_end_offset.filter(|end| *end > Offset(0));
+        let finding = self.input.directory_place().finding(FindingId::SegmentMissingLog);
+        let finding = match held {
+            Some(end) => finding.with_facts(Fact::Offset(end), Fact::Offset(Offset(0))),
+            None => finding.with_severity(Severity::Info),
+        };
+        self.findings.push(finding);
     }
 
     /// Files of a segment without its log, where the log is missing between its neighbours.

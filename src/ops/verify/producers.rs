@@ -25,6 +25,14 @@ pub(super) struct AbortMarker {
     pub(super) ended: Option<EndedTransaction>,
 }
 
+/// A producer's last batch or marker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastSeen {
+    pub(super) offset: Offset,
+    /// Places before its last data batch where offsets are missing.
+    gaps: u64,
+}
+
 /// Where a transaction began.
 #[derive(Clone, Debug)]
 struct Begun {
@@ -43,11 +51,10 @@ pub(super) struct ProducerFold {
     is_whole: bool,
     /// Places so far where offsets are missing.
     gaps: u64,
-    /// How many there were at each producer's last batch.
-    gaps_at: HashMap<ProducerId, u64>,
+    /// Each producer's last batch or marker.
+    last_seen: HashMap<ProducerId, LastSeen>,
     begun: HashMap<ProducerId, Begun>,
     pub(super) aborts: Vec<AbortMarker>,
-    newest: Option<TimestampMs>,
     is_over: bool,
     pub(super) has_producers: bool,
 }
@@ -60,10 +67,9 @@ impl ProducerFold {
             next_snapshot: 0,
             is_whole,
             gaps: 0,
-            gaps_at: HashMap::new(),
+            last_seen: HashMap::new(),
             begun: HashMap::new(),
             aborts: Vec::new(),
-            newest: None,
             is_over: false,
             has_producers: false,
         }
@@ -83,8 +89,8 @@ impl ProducerFold {
         out: &mut Vec<Finding>,
     ) {
         let header = &batch.header;
-        self.compare_snapshots(header.base_offset, out);
         self.gaps += u64::from(batch.follows_gap);
+        self.compare_snapshots(header.base_offset, out);
         let Some(producer_id) = header.producer_id.filter(|id| id.0 >= 0 && !self.is_over) else { return };
         self.has_producers = true;
         if self.state.len() >= MOST_PRODUCERS && self.state.get(producer_id).is_none() {
@@ -92,7 +98,6 @@ impl ProducerFold {
             out.push(place.finding_at(FindingId::LimitReached, header.position, header.size_bytes));
             return;
         }
-        self.newest = self.newest.max(header.max_timestamp);
         self.check_before(producer_id, batch, place, context, out);
         let was_open = self.is_open(producer_id);
         match self.state.append(header, batch.marker.as_ref()) {
@@ -103,7 +108,10 @@ impl ProducerFold {
             let begun = Begun { place: place.clone(), position: header.position, size_bytes: header.size_bytes };
             self.begun.insert(producer_id, begun);
         }
-        self.gaps_at.insert(producer_id, self.gaps);
+        let before = self.last_seen.get(&producer_id).filter(|_| header.is_control());
+        let gaps = before.map_or(self.gaps, |seen| seen.gaps);
+        let seen = LastSeen { offset: header.last_offset.max(header.base_offset), gaps };
+        self.last_seen.insert(producer_id, seen);
     }
 
     fn is_open(&self, producer_id: ProducerId) -> bool {
@@ -150,7 +158,7 @@ impl ProducerFold {
         }
         let (Some(last), Some(base)) = (entry.last_batch(), header.base_sequence) else { return };
         // Cleaning leaves gaps; a producer that was forgotten begins again at 0.
-        let has_gap = self.gaps_at.get(&producer_id).is_none_or(|gaps| *gaps != self.gaps);
+        let has_gap = self.last_seen.get(&producer_id).is_none_or(|seen| seen.gaps != self.gaps);
         if epoch != entry.epoch.0 || last.last_sequence.0 < 0 || base.0 <= 0 || has_gap {
             return;
         }
@@ -164,13 +172,14 @@ impl ProducerFold {
     fn compare_snapshots(&mut self, next: Offset, out: &mut Vec<Finding>) {
         while let Some(snapshot) = self.snapshots.get(self.next_snapshot).filter(|snapshot| snapshot.offset <= next) {
             if !self.is_over {
-                out.extend(compare(snapshot, &self.state, self.is_whole && self.gaps == 0));
+                out.extend(compare(snapshot, &self.state, &self.last_seen, self.is_whole && self.gaps == 0));
             }
             self.next_snapshot += 1;
         }
     }
 
-    /// The log ends at `end`: the rest of the snapshots, and the transactions that are open.
+    /// The log ends at `end`: the rest of the snapshots, and the transactions that are open. `newest` is the largest timestamp of
+    /// a data batch: markers have the broker's clock, which need not be that of the records.
     pub(super) fn finish(
         &mut self,
         end: Offset,
@@ -181,7 +190,6 @@ impl ProducerFold {
         self.compare_snapshots(end, out);
         let left = self.snapshots.get(self.next_snapshot..).unwrap_or_default();
         out.extend(left.iter().filter_map(|snapshot| snapshot.beyond(end)));
-        let newest = newest.max(self.newest);
         for open in self.state.open_transactions().iter() {
             let Some(begun) = self.begun.get(&open.producer_id) else { continue };
             let last = self.state.get(open.producer_id).map_or(TimestampMs(-1), |entry| entry.timestamp);
@@ -196,6 +204,11 @@ impl ProducerFold {
             finding.location = finding.location.offsets(open.first_offset, open.first_offset);
             out.push(finding);
         }
+    }
+
+    /// Whether offsets are missing anywhere so far.
+    pub(super) fn has_gaps(&self) -> bool {
+        self.gaps > 0
     }
 
     /// Whether no producer is known at the end.

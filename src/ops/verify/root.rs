@@ -40,9 +40,14 @@ impl RootFacts {
         self.checkpoints.get(&kind)?.offset_of(partition.topic_str()?, partition.partition())
     }
 
-    /// Whether the node runs KRaft: `Some` where `meta.properties` tells.
+    /// Whether the node runs KRaft, where the log dir tells. `meta.properties` of version 1 without a directory id is that of the
+    /// previews too, which wrote no topic ids.
     pub(super) fn is_kraft(&self) -> Option<bool> {
-        self.meta.as_ref().map(|meta| meta.version >= 1).or(self.has_metadata_log.then_some(true))
+        match &self.meta {
+            Some(meta) if meta.version == 0 => Some(false),
+            Some(meta) if meta.directory_id.is_some() => Some(true),
+            _ => None,
+        }
     }
 
     /// A place of a file in the log dir, or of the log dir itself.

@@ -157,6 +157,9 @@ fn input_of(partition: &PartitionDir, shutdown: Shutdown, facts: &RootFacts) -> 
         shutdown,
         is_cleaned: facts.offset_of(CheckpointKind::CleanerOffset, name).is_some(),
         log_start_offset: facts.offset_of(CheckpointKind::LogStartOffset, name),
+        known_end_offset: facts
+            .offset_of(CheckpointKind::RecoveryPoint, name)
+            .max(facts.offset_of(CheckpointKind::HighWatermark, name)),
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) struct ProducerBatch {
 
 /// What a segment came to.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that are independent of each other")]
 pub(super) struct SegmentSummary {
     /// The offset in its name.
     pub(super) base_offset: Offset,
@@ -38,9 +39,9 @@ pub(super) struct SegmentSummary {
     pub(super) end_offset: Offset,
     /// The last batch whose end is the segment's.
     pub(super) last_batch: Option<BatchHeader>,
-    pub(super) largest_timestamp: Option<TimestampMs>,
+    /// The largest timestamp of a batch that is no control batch.
+    pub(super) largest_data_timestamp: Option<TimestampMs>,
     pub(super) has_magic_2: bool,
-    pub(super) has_timestamps: bool,
     /// Whether offsets are missing between its batches, as cleaning leaves them.
     pub(super) has_gaps: bool,
     /// Whether anything in it is no sound batch.
@@ -82,9 +83,8 @@ impl SegmentFold {
             first_offset: None,
             end_offset: base_offset,
             last_batch: None,
-            largest_timestamp: None,
+            largest_data_timestamp: None,
             has_magic_2: false,
-            has_timestamps: false,
             has_gaps: false,
             is_damaged: false,
             has_damaged_end: false,
@@ -139,9 +139,11 @@ impl SegmentFold {
         summary.batches += 1;
         summary.records = summary.records.saturating_add(facts.records_count);
         summary.has_magic_2 |= !header.is_legacy();
-        summary.has_timestamps |= header.max_timestamp.is_some();
-        summary.largest_timestamp = summary.largest_timestamp.max(header.max_timestamp);
-        let follows_gap = summary.batches > 1 && facts.is_first_known && facts.first_offset > summary.end_offset;
+        if !header.is_control() {
+            summary.largest_data_timestamp = summary.largest_data_timestamp.max(header.max_timestamp);
+        }
+        // The end of an empty segment is its base.
+        let follows_gap = facts.is_first_known && facts.first_offset > summary.end_offset;
         summary.has_gaps |= follows_gap;
         self.gap_since |= follows_gap;
         summary.first_offset.get_or_insert(facts.first_offset);

@@ -3,9 +3,10 @@
 //! A log shows less than a snapshot knows: what lies before its first segment is gone, cleaning removes batches, and a broker forgets
 //! producers that have been idle. So a snapshot is wrong only where the log proves it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::context::{DirectoryState, Place};
+use super::producers::LastSeen;
 use crate::format::producer_snapshot::{ProducerEntry, ProducerSnapshot};
 use crate::format::{FormatErrorKind, Offset, Position, ProducerId, TimestampMs};
 use crate::ops::broker::producers::{self, ProducerState};
@@ -81,7 +82,12 @@ impl SnapshotFile {
 }
 
 /// What a snapshot says that the log disproves. `is_proof`: the log is whole, so that what it does not show has never been.
-pub(super) fn compare(snapshot: &SnapshotFile, state: &ProducerState, is_proof: bool) -> Option<Finding> {
+pub(super) fn compare(
+    snapshot: &SnapshotFile,
+    state: &ProducerState,
+    last_seen: &HashMap<ProducerId, LastSeen>,
+    is_proof: bool,
+) -> Option<Finding> {
     let mut seen = HashSet::new();
     for entry in &snapshot.entries {
         let is_twice = !seen.insert(entry.producer_id);
@@ -90,7 +96,8 @@ pub(super) fn compare(snapshot: &SnapshotFile, state: &ProducerState, is_proof: 
         if is_twice || entry.producer_id.0 < 0 || beyond(entry.last_offset) || beyond(entry.current_txn_first_offset) {
             return Some(snapshot.mismatch(entry.producer_id, None, Severity::Error));
         }
-        if is_stale(entry, known) {
+        let seen = last_seen.get(&entry.producer_id).map(|seen| seen.offset);
+        if is_stale(entry, known, seen) {
             let finding = snapshot.finding(FindingId::SnapshotOpenTransactionStale, Severity::Warning);
             let found = Fact::Text(format!("producer {}", entry.producer_id));
             return Some(finding.with_facts(None, found));
@@ -108,13 +115,10 @@ pub(super) fn compare(snapshot: &SnapshotFile, state: &ProducerState, is_proof: 
 }
 
 /// Whether the snapshot has a transaction open that the log knows to be over.
-fn is_stale(entry: &ProducerEntry, known: Option<&producers::ProducerEntry>) -> bool {
-    match (entry.current_txn_first_offset, known) {
-        (Some(first), Some(known)) => {
-            known.transaction_first_offset.is_none() && known.last_data_offset().is_none_or(|last| last >= first)
-        }
-        _ => false,
-    }
+fn is_stale(entry: &ProducerEntry, known: Option<&producers::ProducerEntry>, seen: Option<Offset>) -> bool {
+    let is_over = known.is_some_and(|known| known.transaction_first_offset.is_none());
+    // Where cleaning has removed what came after, the log only seems to know.
+    is_over && entry.current_txn_first_offset.is_some_and(|first| seen.is_some_and(|seen| seen >= first))
 }
 
 fn contradicts(entry: &ProducerEntry, known: &producers::ProducerEntry, is_proof: bool) -> bool {

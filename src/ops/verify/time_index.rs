@@ -50,7 +50,9 @@ impl TimeIndexCheck {
     fn follow_order(&mut self) {
         let mut order = None;
         let mut followed = 0;
-        let mut previous = TimeIndexEntry { timestamp: TimestampMs(-1), offset: self.base };
+        // The cleaner of 0.10.1 wrote -1 where it knew no offset.
+        let least = self.base.saturating_add(-1);
+        let mut previous = TimeIndexEntry { timestamp: TimestampMs(-1), offset: least };
         for (slot, entry) in self.index().iter().enumerate() {
             if entry.timestamp <= previous.timestamp || entry.offset < previous.offset {
                 let expected = (slot > 0).then(|| pair(&previous));
@@ -70,13 +72,16 @@ impl TimeIndexCheck {
     /// The next sound batch of the log.
     pub(super) fn batch(&mut self, facts: &BatchFacts) {
         let header = &facts.header;
+        // Brokers of 0.10 indexed the times of messages that they then stored without them.
+        self.is_unsure |= header.magic == 0;
         let before = self.largest;
         self.largest = before.max(header.max_timestamp);
         while let Some(entry) = self.next_entry().filter(|entry| entry.offset <= header.last_offset) {
             // Its batch may be gone: then it speaks of those before.
             let is_inside = entry.offset >= header.base_offset || !facts.is_first_known;
+            let has_offset = entry.offset >= self.base;
             let expected = if is_inside { self.largest } else { before };
-            if expected != Some(entry.timestamp) && !self.is_unsure {
+            if expected != Some(entry.timestamp) && has_offset && !self.is_unsure {
                 let expected = (expected.map_or(-1, |timestamp| timestamp.0), entry.offset.0);
                 WrongSlots::add(&mut self.wrong, self.next, Some(expected), pair(&entry));
             }

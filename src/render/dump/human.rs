@@ -5,8 +5,9 @@ use std::io::Write;
 use super::codec_name;
 use super::payload::Payload;
 use crate::format::{Cursor, Shape, TimestampMs};
+use crate::ops::Finding;
 use crate::ops::dump::{BatchEvent, DumpSummary, Event, RecordEvent, Source};
-use crate::ops::{Fact, Finding};
+use crate::render::finding::sentence;
 use crate::render::units;
 use crate::render::untrusted::{push_untrusted, untrusted_path};
 
@@ -150,7 +151,7 @@ impl HumanLines {
         self.paint(out, RED);
         push(out, format_args!("-- {} {}", untrusted_path(&finding.location.path), finding.id.as_str()));
         self.paint(out, RESET);
-        push(out, format_args!(": {} --", sentence(finding)));
+        push(out, format_args!(": {} --", damage_text(finding)));
     }
 }
 
@@ -182,26 +183,14 @@ fn push_marker(event: &RecordEvent<'_>, out: &mut Vec<u8>) {
 }
 
 /// What a damage is, where, and what is gone with it.
-pub(super) fn sentence(finding: &Finding) -> String {
+fn damage_text(finding: &Finding) -> String {
     let location = &finding.location;
-    let mut text = finding.id.meaning().to_owned();
+    let mut text = sentence(finding);
     if let (Some(position), Some(size)) = (location.position, location.size_bytes) {
         text.push_str(&format!("; {size} bytes at position {position} passed over"));
     }
     if let (Some(first), Some(last)) = (location.first_offset, location.last_offset) {
         text.push_str(&format!(", offsets {first} to {last}"));
-    }
-    match (&finding.expected, &finding.found) {
-        (Some(Fact::Checksum(computed)), Some(Fact::Checksum(stored))) => {
-            text.push_str(&format!("; crc {stored:#010x}, computed {computed:#010x}"));
-        }
-        (Some(Fact::Number(expected)), Some(Fact::Number(found))) => {
-            text.push_str(&format!("; {expected} bytes expected, {found} there"));
-        }
-        _ => {}
-    }
-    if let Some(cause) = &finding.cause {
-        text.push_str(&format!("; {cause}"));
     }
     text
 }

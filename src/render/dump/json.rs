@@ -4,9 +4,10 @@ use super::payload::Payload;
 use super::{codec_name, timestamp_type_name};
 use crate::format::{BatchHeader, Cursor, Shape};
 use crate::logdir::TopicPartition;
+use crate::ops::Finding;
 use crate::ops::dump::{BatchEvent, DumpSummary, Event, RecordEvent, Source};
-use crate::ops::{Fact, Finding};
-use crate::render::json_text::{push_flag, push_member_bytes, push_name, push_number, push_optional, push_string};
+use crate::render::finding::push_place_and_facts;
+use crate::render::json_text::{push_flag, push_member_bytes, push_name, push_number, push_optional};
 use crate::render::untrusted::push_hex_byte;
 
 /// Renders events as JSON objects, one a line.
@@ -192,49 +193,8 @@ fn push_checksum(out: &mut Vec<u8>, checksum: u32) {
 }
 
 fn push_damage(finding: &Finding, out: &mut Vec<u8>) {
-    let location = &finding.location;
     out.extend_from_slice(b"{\"type\":\"damage\",\"id\":");
     push_word(out, finding.id.as_str());
     out.push(b',');
-    push_member_bytes(out, "log_dir", Some(location.log_dir.as_os_str().as_encoded_bytes()));
-    out.push(b',');
-    let topic_partition = location.topic_partition.as_ref();
-    push_member_bytes(out, "topic", topic_partition.map(TopicPartition::topic_bytes));
-    push_next(out, "partition");
-    push_optional(out, topic_partition.map(TopicPartition::partition));
-    out.push(b',');
-    push_member_bytes(out, "path", Some(location.path.as_os_str().as_encoded_bytes()));
-    push_next(out, "position");
-    push_optional(out, location.position.map(|position| position.0));
-    push_next(out, "size_bytes");
-    push_optional(out, location.size_bytes);
-    push_next(out, "first_offset");
-    push_optional(out, location.first_offset.map(|offset| offset.0));
-    push_next(out, "last_offset");
-    push_optional(out, location.last_offset.map(|offset| offset.0));
-    push_next(out, "expected");
-    push_fact(out, finding.expected.as_ref());
-    push_next(out, "found");
-    push_fact(out, finding.found.as_ref());
-    push_next(out, "message");
-    push_string(out, &super::human::sentence(finding));
-}
-
-fn push_fact(out: &mut Vec<u8>, fact: Option<&Fact>) {
-    match fact {
-        None => out.extend_from_slice(b"null"),
-        Some(Fact::Checksum(checksum)) => push_checksum(out, *checksum),
-        Some(Fact::Number(number)) => push_number(out, *number),
-        Some(Fact::Offset(offset)) => push_number(out, offset.0),
-        Some(Fact::Position(position)) => push_number(out, position.0),
-        Some(Fact::Timestamp(time)) => push_number(out, time.0),
-        Some(Fact::Text(text)) => push_string(out, text),
-        Some(Fact::Pair(first, second)) => {
-            out.push(b'[');
-            push_number(out, *first);
-            out.push(b',');
-            push_number(out, *second);
-            out.push(b']');
-        }
-    }
+    push_place_and_facts(out, finding);
 }
