@@ -3,6 +3,7 @@
 mod assembled;
 mod error;
 mod file_system;
+mod index_file;
 mod lock_probe;
 mod log_dir;
 mod mapped;
@@ -14,6 +15,7 @@ mod topic_partition;
 pub use assembled::FilePart;
 pub use error::{ReadError, ReadErrorKind};
 pub use file_system::{FileSystem, Mount, file_system_of};
+pub use index_file::IndexFile;
 pub use lock_probe::{LockHolder, probe_lock};
 pub use log_dir::{Input, LogDir, LogDirMember, SingleFile};
 pub use partition::{DirEntry, PartitionDir, PartitionFile, Segment, list_directory};

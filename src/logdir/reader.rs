@@ -273,6 +273,7 @@ pub struct LogScanner<'f> {
     buffer: Vec<u8>,
     buffer_start: Position,
     filled: usize,
+    read_bytes: usize,
     done: bool,
 }
 
@@ -291,8 +292,16 @@ impl<'f> LogScanner<'f> {
             buffer: Vec::new(),
             buffer_start: start,
             filled: 0,
+            read_bytes: READ_BYTES,
             done: false,
         }
+    }
+
+    /// The same scan with smaller reads, for one that will stop soon. A batch is still read whole.
+    #[must_use]
+    pub fn reading(mut self, bytes: usize) -> Self {
+        self.read_bytes = bytes.clamp(HEADER_BYTES, READ_BYTES);
+        self
     }
 
     /// Where the next batch starts; after the end, where the bytes too few for a batch do.
@@ -315,19 +324,8 @@ impl<'f> LogScanner<'f> {
     /// After a [`ScanStop`] there is nothing more until [`Self::jump`].
     #[inline]
     pub fn next_batch(&mut self) -> Result<Option<Scanned<'_>>, ScanStop> {
-        let left = self.end.since(self.next);
-        if self.done || left <= len_u64(HEADER_UP_TO_MAGIC) {
-            return Ok(None);
-        }
-        let position = self.next;
-        let header = match self.read_header(position, left) {
-            Ok(header) => header,
-            Err(stop) => {
-                self.done = true;
-                return Err(stop);
-            }
-        };
-        self.next = header.end();
+        let Some(header) = self.next_header()? else { return Ok(None) };
+        let position = header.position;
         if header.size_bytes > MOST_HELD && self.file.map.is_none() {
             return Ok(Some(Scanned::Large(LargeBatch { header, file: self.file })));
         }
@@ -339,6 +337,25 @@ impl<'f> LogScanner<'f> {
         let bytes = self.held(position, len_usize(header.size_bytes));
         // The header was parsed from these very bytes.
         Ok(Batch::parse(bytes, position).ok().map(Scanned::Whole))
+    }
+
+    /// The next batch's header alone: the rest of the batch is passed over and need not be readable.
+    #[inline]
+    pub fn next_header(&mut self) -> Result<Option<BatchHeader>, ScanStop> {
+        let left = self.end.since(self.next);
+        if self.done || left <= len_u64(HEADER_UP_TO_MAGIC) {
+            return Ok(None);
+        }
+        match self.read_header(self.next, left) {
+            Ok(header) => {
+                self.next = header.end();
+                Ok(Some(header))
+            }
+            Err(stop) => {
+                self.done = true;
+                Err(stop)
+            }
+        }
     }
 
     /// The batch with this header, which must be the one that [`Self::next_batch`] gave last.
@@ -408,7 +425,7 @@ impl<'f> LogScanner<'f> {
     #[cold]
     fn refill(&mut self, position: Position, len: usize, held_end: Position) -> Result<(), ReadError> {
         let available = len_usize(self.file.end().since(position));
-        let wanted = len.max(READ_BYTES).min(available).max(len);
+        let wanted = len.max(self.read_bytes).min(available).max(len);
         let kept = if position >= self.buffer_start && position < held_end {
             let from = len_usize(position.since(self.buffer_start));
             self.buffer.copy_within(from..self.filled, 0);

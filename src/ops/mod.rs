@@ -19,6 +19,7 @@ pub mod dump;
 mod finding;
 mod image;
 pub mod kafka_dump;
+pub mod locate;
 pub mod preflight;
 mod progress;
 mod records;
