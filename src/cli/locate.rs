@@ -102,7 +102,13 @@ pub fn run(args: &LocateArgs, context: &mut Context<'_>) -> Result<ExitStatus, C
             }
         }
     }
-    print(args, context, format, (query, &answers), matches!(inputs.as_slice(), [Input::Partition(_) | Input::File(_)]))?;
+    print(
+        args,
+        context,
+        format,
+        (query, &answers),
+        matches!(inputs.as_slice(), [Input::Partition(_) | Input::File(_)]),
+    )?;
     let findings: Vec<&Finding> = answers.iter().flat_map(|answer| &answer.findings).collect();
     let status = context.status_of(findings);
     Ok(if answers.iter().any(Answer::is_found) { status } else { status.merge(ExitStatus::Findings) })
@@ -126,7 +132,9 @@ fn print(
 ) -> Result<(), CliError> {
     let mut text = String::new();
     match (format, answers) {
-        (OutputFormat::Json, [answer]) if is_single => text.push_str(&locate::json(answer).map_err(std::io::Error::from)?),
+        (OutputFormat::Json, [answer]) if is_single => {
+            text.push_str(&locate::json(answer).map_err(std::io::Error::from)?);
+        }
         (OutputFormat::Json, _) => {
             text.push_str(&locate::json_results(query, answers).map_err(std::io::Error::from)?);
         }
@@ -143,7 +151,11 @@ fn print(
     if format == OutputFormat::Human && !args.explain {
         for finding in answers.iter().flat_map(|answer| &answer.findings) {
             let path = crate::render::untrusted::untrusted_path(&finding.location.path);
-            context.note(&format!("warning: {path}: {}: {}; it was not used", finding.id.as_str(), finding.id.meaning()));
+            context.note(&format!(
+                "warning: {path}: {}: {}; it was not used",
+                finding.id.as_str(),
+                finding.id.meaning()
+            ));
         }
     }
     Ok(())

@@ -11,6 +11,7 @@ pub mod dump_kafka;
 pub mod error;
 pub mod exit;
 pub mod inputs;
+pub mod locate;
 pub mod man;
 pub mod plan_capacity;
 pub mod preflight;
@@ -57,6 +58,9 @@ pub enum Command {
     Completions(man::CompletionsArgs),
     /// Print records, batches and the entries of other files
     Dump(Box<dump::DumpArgs>),
+    Dump(dump::DumpArgs),
+    /// Find an offset or an instant the way a broker does
+    Locate(locate::LocateArgs),
     /// Print a man page
     Man(man::ManArgs),
     /// Compute how large a disk has to be, and watch it fill
@@ -100,6 +104,7 @@ fn dispatch(command: &Command, context: &mut Context<'_>) -> Result<ExitStatus, 
     match command {
         Command::Completions(args) => man::run_completions(args, context),
         Command::Dump(args) => dump::run(args, context),
+        Command::Locate(args) => locate::run(args, context),
         Command::Man(args) => man::run(args, context),
         Command::PlanCapacity(args) => plan_capacity::run(args, context),
         Command::Stat(args) => stat::run(args, context),

@@ -154,9 +154,10 @@ impl AnswerJson {
                 base_offset: batch.base_offset.0,
                 last_offset: batch.last_offset.0,
             }),
-            record: answer
-                .record
-                .map(|record| RecordJson { offset: record.offset.0, timestamp_ms: record.timestamp.map(|time| time.0) }),
+            record: answer.record.map(|record| RecordJson {
+                offset: record.offset.0,
+                timestamp_ms: record.timestamp.map(|time| time.0),
+            }),
             epoch: answer.epoch.map(|epoch| EpochJson {
                 requested: epoch.requested.0,
                 epoch: epoch.epoch.map(|epoch| epoch.0),
@@ -209,9 +210,13 @@ pub fn line(answer: &Answer) -> String {
     let (start, end) = answer.range;
     if let (Query::LeaderEpoch(requested), Some(epoch)) = (answer.query, answer.epoch) {
         return match (epoch.epoch, epoch.end_offset) {
-            (Some(known), Some(offset)) if known == requested => format!("{name}: epoch {requested} ends before offset {offset}"),
+            (Some(known), Some(offset)) if known == requested => {
+                format!("{name}: epoch {requested} ends before offset {offset}")
+            }
             (Some(known), Some(offset)) => {
-                format!("{name}: epoch {requested} is not known; the one before it, {known}, ends before offset {offset}")
+                format!(
+                    "{name}: epoch {requested} is not known; the one before it, {known}, ends before offset {offset}"
+                )
             }
             _ => format!("{name}: epoch {requested} lies beyond every known epoch"),
         };
@@ -221,10 +226,10 @@ pub fn line(answer: &Answer) -> String {
         (Query::Latest, Some(offset), _) => format!("{name}: the log ends before offset {offset}"),
         (query, Some(offset), Some(batch)) => {
             let segment = answer.segment_base_offset.map(log_name).unwrap_or_default();
-            let time = answer.record.and_then(|record| record.timestamp).map_or_else(
-                || "no timestamp".to_owned(),
-                units::instant_utc,
-            );
+            let time = answer
+                .record
+                .and_then(|record| record.timestamp)
+                .map_or_else(|| "no timestamp".to_owned(), units::instant_utc);
             let inexact = match query {
                 Query::Offset(wanted) if wanted != offset => format!(" (the first at or after {wanted})"),
                 _ => String::new(),
@@ -312,8 +317,13 @@ impl Walk {
             Step::Segment { base_offset, segments, next_base_offset, largest_timestamp, size_bytes } => {
                 self.size_bytes = *size_bytes;
                 let why = match (largest_timestamp, next_base_offset) {
-                    (Some(time), _) => format!("the first of {segments} whose largest timestamp ({}) will do", units::instant_utc(*time)),
-                    (None, Some(next)) => format!("of {segments} segments, the one from {base_offset} to before {next}"),
+                    (Some(time), _) => format!(
+                        "the first of {segments} whose largest timestamp ({}) will do",
+                        units::instant_utc(*time)
+                    ),
+                    (None, Some(next)) => {
+                        format!("of {segments} segments, the one from {base_offset} to before {next}")
+                    }
                     (None, None) => format!("of {segments} segments, the last one, from {base_offset} on"),
                 };
                 self.head(&format!("segment {}: {why}; {size_bytes} bytes", log_name(*base_offset)));
@@ -350,7 +360,9 @@ impl Walk {
                 if *position == Position(0) {
                     self.head("log, read from its start");
                 } else {
-                    self.detail(&format!("entry ({offset}, {position}): no batch before position {position} can hold it"));
+                    self.detail(&format!(
+                        "entry ({offset}, {position}): no batch before position {position} can hold it"
+                    ));
                     self.head(&format!("log, read from position {position}"));
                 }
                 self.probes = 0;

@@ -9,6 +9,7 @@ pub mod finding;
 pub mod java;
 pub mod json_text;
 pub mod kafka;
+pub mod locate;
 pub mod message;
 pub mod preflight;
 pub mod stat;

@@ -16,6 +16,7 @@ mod dump_kafka;
 mod interop;
 mod json_contract;
 mod legacy;
+mod locate;
 mod man;
 mod plan_capacity;
 mod preflight;

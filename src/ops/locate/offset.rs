@@ -47,9 +47,8 @@ impl Lookup {
         let Some(Some(segment)) = self.open.get(index) else { return Ok(false) };
         let mut scanner = segment.scan_from(entry.entry_position);
         let mut scan = ScanUse { from_position: entry.entry_position, to_position: entry.entry_position, batches: 0 };
-        loop {
-            // Headers alone until the batch: what lies before it is nobody's business here.
-            let Ok(Some(header)) = scanner.next_header() else { break };
+        // Headers alone until the batch: what lies before it is nobody's business here.
+        while let Ok(Some(header)) = scanner.next_header() {
             scan.batches += 1;
             scan.to_position = header.end();
             if header.last_offset < wanted {
@@ -92,10 +91,8 @@ pub(super) fn first_record(
         ControlFlow::Continue(())
     };
     // A record that cannot be read is none that will do; the batch is passed over as a consumer would have to.
-    if let Ok(content) = reader.read(batch, &mut each) {
-        if let Some(wrapper) = content.wrapper {
-            place.base_offset = wrapper.base_offset;
-        }
+    if let Some(wrapper) = reader.read(batch, &mut each).ok().and_then(|content| content.wrapper) {
+        place.base_offset = wrapper.base_offset;
     }
     (place, found)
 }

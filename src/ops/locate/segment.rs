@@ -32,7 +32,14 @@ pub(super) struct OpenSegment {
     offset_index: IndexState,
     time_index: IndexState,
     /// The largest timestamp by a scan, for a time index that is not sound.
-    scanned_largest: Option<Option<(TimestampMs, Offset)>>,
+    scanned_largest: Scanned,
+}
+
+/// The largest timestamp of a segment and its offset, as a scan finds it.
+#[derive(Clone, Copy, Debug)]
+enum Scanned {
+    NotYet,
+    Done(Option<(TimestampMs, Offset)>),
 }
 
 /// An index, and how many of its entries can be trusted.
@@ -196,7 +203,7 @@ impl Lookup {
                 log: file,
                 offset_index: IndexState::Missing,
                 time_index: IndexState::Missing,
-                scanned_largest: None,
+                scanned_largest: Scanned::NotYet,
             };
             let is_settled = next_base_offset.is_some() || self.is_closed_cleanly;
             let mut indexes = IndexOpener {
@@ -339,10 +346,12 @@ impl OpenSegment {
         if matches!(self.time_index, IndexState::Missing) {
             return None;
         }
-        if self.scanned_largest.is_none() {
-            self.scanned_largest = Some(self.scan_largest());
+        if let Scanned::Done(largest) = self.scanned_largest {
+            return largest;
         }
-        self.scanned_largest.flatten()
+        let largest = self.scan_largest();
+        self.scanned_largest = Scanned::Done(largest);
+        largest
     }
 
     fn scan_largest(&self) -> Option<(TimestampMs, Offset)> {
@@ -377,7 +386,12 @@ impl OpenSegment {
             }
             Some(index) => {
                 found.entries = crate::format::len_u64(index.len());
+                let mut previous = None;
                 let floor = index.lookup_explained(target, |slot, entry| {
+                    // A broker looks at the only or first entry twice in a row; that costs nothing.
+                    if previous.replace(slot) == Some(slot) {
+                        return;
+                    }
                     found.probes += 1;
                     let verdict = if entry.offset > target { Verdict::TooHigh } else { Verdict::NotAbove };
                     let slot = crate::format::len_u64(slot);

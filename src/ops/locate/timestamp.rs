@@ -37,10 +37,9 @@ impl Lookup {
         let mut best: Option<(usize, TimestampMs, Offset)> = None;
         for index in 0..self.len() {
             let Some(segment) = self.segment(index)? else { continue };
-            if let Some((timestamp, offset)) = segment.max_timestamp_so_far() {
-                if best.is_none_or(|(_, known, _)| timestamp > known) {
-                    best = Some((index, timestamp, offset));
-                }
+            let Some((timestamp, offset)) = segment.max_timestamp_so_far() else { continue };
+            if best.is_none_or(|(_, known, _)| timestamp > known) {
+                best = Some((index, timestamp, offset));
             }
         }
         let Some((index, wanted, offset)) = best else { return Ok(()) };
@@ -108,8 +107,12 @@ impl Lookup {
 impl super::segment::OpenSegment {
     /// The offset that the time index gives for an instant: where its largest timestamp not above it was reached.
     fn time_floor(&self, wanted: TimestampMs, steps: &mut Vec<Step>) -> Offset {
+        let mut previous = None;
         let floor = self.time_index().and_then(|index| {
             index.lookup_explained(wanted, |slot, entry| {
+                if previous.replace(slot) == Some(slot) {
+                    return;
+                }
                 let verdict = if entry.timestamp > wanted { Verdict::TooHigh } else { Verdict::NotAbove };
                 let (slot, timestamp, offset) = (len_u64(slot), entry.timestamp, entry.offset);
                 steps.push(Step::TimeProbe { slot, timestamp, offset, verdict });
