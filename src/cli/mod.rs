@@ -58,7 +58,6 @@ pub enum Command {
     Completions(man::CompletionsArgs),
     /// Print records, batches and the entries of other files
     Dump(Box<dump::DumpArgs>),
-    Dump(dump::DumpArgs),
     /// Find an offset or an instant the way a broker does
     Locate(locate::LocateArgs),
     /// Print a man page
