@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::codec_name;
+use super::names::codec_name;
 use super::payload::Payload;
 use crate::format::{Cursor, Shape, TimestampMs};
 use crate::ops::Finding;

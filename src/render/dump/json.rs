@@ -1,7 +1,7 @@
 //! JSON Lines. Every field is described in segtool-json(5).
 
+use super::names::{codec_name, timestamp_type_name};
 use super::payload::Payload;
-use super::{codec_name, timestamp_type_name};
 use crate::format::{BatchHeader, Cursor, Shape};
 use crate::logdir::TopicPartition;
 use crate::ops::Finding;
