@@ -17,6 +17,7 @@ pub mod plan_capacity;
 pub mod preflight;
 mod process;
 mod progress;
+pub mod retain;
 mod settings;
 mod start_settings;
 pub mod stat;
@@ -66,6 +67,8 @@ pub enum Command {
     PlanCapacity(Box<plan_capacity::PlanCapacityArgs>),
     /// Say what the broker will do to its log dirs at its next start
     Preflight(preflight::PreflightArgs),
+    /// Delete segments by time, size and log start, as the broker's retention does
+    Retain(retain::RetainArgs),
     /// Show the numbers people monitor, per topic and partition, from the files alone
     Stat(stat::StatArgs),
     /// Check every byte and every relation between files
@@ -106,6 +109,7 @@ fn dispatch(command: &Command, context: &mut Context<'_>) -> Result<ExitStatus, 
         Command::Locate(args) => locate::run(args, context),
         Command::Man(args) => man::run(args, context),
         Command::PlanCapacity(args) => plan_capacity::run(args, context),
+        Command::Retain(args) => retain::run(args, context),
         Command::Stat(args) => stat::run(args, context),
         Command::Preflight(args) => preflight::run(args, context),
         Command::Verify(args) => verify::run(args, context),

@@ -14,6 +14,8 @@ mod remote_cache;
 mod report;
 mod retention_pass;
 
+pub(crate) use retention_pass::retention_segments;
+
 pub use log_dirs::{StartInput, inspect};
 pub use options::{Compaction, Options, StartSettings, Tiering};
 pub use partition::{EveryStart, PartitionStart, PredictError, Predicted, predict_partition};

@@ -1,9 +1,8 @@
 //! The prediction as JSON. Field names are a contract: see segtool-json(5).
 
-use std::path::Path;
-
 use serde::Serialize;
 
+use super::super::findings::{FindingDto, path_text as text};
 use crate::ops::broker::FailureKind;
 use crate::ops::broker::retention::RetentionRule;
 use crate::ops::preflight::{Fatal, PartitionReport, Report, RetentionDelete};
@@ -72,21 +71,6 @@ struct RetentionDto {
 }
 
 #[derive(Serialize)]
-struct FindingDto {
-    id: &'static str,
-    severity: &'static str,
-    log_dir: String,
-    topic: Option<String>,
-    partition: Option<i32>,
-    path: String,
-    position: Option<u64>,
-    size_bytes: Option<u64>,
-    first_offset: Option<i64>,
-    last_offset: Option<i64>,
-    repair: &'static str,
-}
-
-#[derive(Serialize)]
 struct SummaryDto {
     partitions: u64,
     truncated: u64,
@@ -107,7 +91,7 @@ pub fn render_json(report: &Report) -> Result<Vec<u8>, serde_json::Error> {
         clean_shutdown: report.clean_shutdown,
         fatal: report.fatal.as_ref().map(fatal),
         partitions: report.partitions.iter().map(partition).collect(),
-        findings: report.all_findings().map(finding).collect(),
+        findings: report.all_findings().map(FindingDto::from).collect(),
         summary: SummaryDto {
             partitions: summary.partitions,
             truncated: summary.truncated,
@@ -121,12 +105,8 @@ pub fn render_json(report: &Report) -> Result<Vec<u8>, serde_json::Error> {
     Ok(bytes)
 }
 
-fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
-}
-
 /// Kafka's setting that a rule of retention goes by.
-pub(super) fn rule_name(rule: RetentionRule) -> &'static str {
+pub fn rule_name(rule: RetentionRule) -> &'static str {
     match rule {
         RetentionRule::LogStartOffset => "log_start_offset",
         RetentionRule::RetentionBytes => "retention_bytes",
@@ -183,23 +163,5 @@ fn retention_delete(delete: &RetentionDelete) -> RetentionDto {
         largest_timestamp_ms: delete.largest_timestamp.0,
         misled_by: delete.misled_by.map(crate::ops::FindingId::as_str),
         records: delete.records,
-    }
-}
-
-fn finding(finding: &crate::ops::Finding) -> FindingDto {
-    let location = &finding.location;
-    let topic_partition = location.topic_partition.as_ref();
-    FindingDto {
-        id: finding.id.as_str(),
-        severity: finding.severity.name(),
-        log_dir: text(&location.log_dir),
-        topic: topic_partition.map(|partition| String::from_utf8_lossy(partition.topic_bytes()).into_owned()),
-        partition: topic_partition.map(crate::logdir::TopicPartition::partition),
-        path: text(&location.path),
-        position: location.position.map(|position| position.0),
-        size_bytes: location.size_bytes,
-        first_offset: location.first_offset.map(|offset| offset.0),
-        last_offset: location.last_offset.map(|offset| offset.0),
-        repair: finding.repair.name(),
     }
 }

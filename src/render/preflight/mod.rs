@@ -4,4 +4,4 @@ mod human;
 mod json;
 
 pub use human::render_human;
-pub use json::render_json;
+pub use json::{render_json, rule_name};
