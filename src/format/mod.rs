@@ -12,6 +12,7 @@ pub mod compression;
 pub mod control;
 pub mod crc;
 mod cursor;
+pub mod encode;
 mod error;
 mod index_search;
 pub mod java_number;
