@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::format::{Position, TimestampMs, len_u64};
+use crate::format::{Position, TimestampMs, len_u64, len_usize};
 use crate::logdir::{DirEntry, FilePart, IoMode, PartitionDir, ReadError, ReadErrorKind, SegmentFile, TopicPartition};
 
 /// A range of a file on the disk.
@@ -49,6 +51,48 @@ pub enum Content {
     Bytes(Arc<[u8]>),
     /// Nowhere: that many zeros.
     Zeros(u64),
+    /// Nowhere yet: made while they are written.
+    Recipe(Recipe),
+}
+
+type Writer = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync;
+
+/// How the bytes of a file are made that are too many to hold. The file can be written but not read.
+#[derive(Clone)]
+pub struct Recipe {
+    size_bytes: u64,
+    write: Arc<Writer>,
+}
+
+impl Recipe {
+    /// `write` makes so many bytes, and the same ones whenever it is called.
+    pub fn new(size_bytes: u64, write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self { size_bytes, write: Arc::new(write) }
+    }
+
+    /// Writes the bytes.
+    pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        (self.write)(out)
+    }
+
+    /// How many bytes there are.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+}
+
+impl PartialEq for Recipe {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.write, &other.write)
+    }
+}
+
+impl Eq for Recipe {}
+
+impl fmt::Debug for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recipe").field("size_bytes", &self.size_bytes).finish_non_exhaustive()
+    }
 }
 
 impl Content {
@@ -63,6 +107,7 @@ impl Content {
             Self::OnDisk { ranges, .. } => ranges.iter().map(DiskRange::len).fold(0, u64::saturating_add),
             Self::Bytes(bytes) => len_u64(bytes.len()),
             Self::Zeros(len) => *len,
+            Self::Recipe(recipe) => recipe.size_bytes(),
         }
     }
 
@@ -79,10 +124,11 @@ impl Content {
     pub fn truncated(&self, size: u64) -> Self {
         match self {
             Self::Bytes(bytes) => {
-                let len = crate::format::len_usize(size);
+                let len = len_usize(size);
                 Self::Bytes(bytes.get(..len).map_or_else(|| bytes.clone(), Arc::from))
             }
             Self::Zeros(len) => Self::Zeros(size.min(*len)),
+            Self::Recipe(recipe) => part_of(recipe, Position(0), Position(size)),
             Self::OnDisk { file, size_bytes, ranges } => {
                 let mut left = size;
                 let mut kept = Vec::new();
@@ -103,10 +149,11 @@ impl Content {
     pub fn slice(&self, start: Position, end: Position) -> Self {
         match self {
             Self::Bytes(bytes) => {
-                let (from, to) = (crate::format::len_usize(start.0), crate::format::len_usize(end.0));
+                let (from, to) = (len_usize(start.0), len_usize(end.0));
                 Self::Bytes(Arc::from(bytes.get(from..to.min(bytes.len())).unwrap_or_default()))
             }
             Self::Zeros(len) => Self::Zeros(end.min(Position(*len)).since(start)),
+            Self::Recipe(recipe) => part_of(recipe, start, end),
             Self::OnDisk { file, size_bytes, ranges } => {
                 let mut at = Position(0);
                 let mut kept = Vec::new();
@@ -121,6 +168,39 @@ impl Content {
                 Self::OnDisk { file: file.clone(), size_bytes: *size_bytes, ranges: kept }
             }
         }
+    }
+}
+
+/// A part of what a recipe makes: it makes all and passes on the part.
+fn part_of(recipe: &Recipe, start: Position, end: Position) -> Content {
+    let end = end.min(Position(recipe.size_bytes));
+    if start == Position(0) && end == Position(recipe.size_bytes) {
+        return Content::Recipe(recipe.clone());
+    }
+    let whole = recipe.clone();
+    Content::Recipe(Recipe::new(end.since(start), move |out| {
+        whole.write_to(&mut Part { out, at: Position(0), range: DiskRange { start, end } })
+    }))
+}
+
+/// Passes on the bytes of a range.
+struct Part<'o> {
+    out: &'o mut dyn Write,
+    at: Position,
+    range: DiskRange,
+}
+
+impl Write for Part<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let place = |position: Position| len_usize(position.since(self.at)).min(bytes.len());
+        let (from, to) = (place(self.range.start), place(self.range.end));
+        self.out.write_all(bytes.get(from..to).unwrap_or_default())?;
+        self.at = self.at.advance(len_u64(bytes.len()));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -289,11 +369,12 @@ impl PartitionImage {
     pub fn open(&self, name: &OsStr, mode: IoMode) -> Result<SegmentFile, ReadError> {
         let path = self.log_dir.join(&self.dir_name).join(name);
         let Some(file) = self.files.get(name) else {
-            return Err(ReadError::io(&path, std::io::Error::from(std::io::ErrorKind::NotFound)));
+            return Err(ReadError::io(&path, io::Error::from(io::ErrorKind::NotFound)));
         };
         let parts = match &file.content {
             Content::Bytes(bytes) => vec![FilePart::Bytes(bytes.clone())],
             Content::Zeros(len) => vec![FilePart::Zeros(*len)],
+            Content::Recipe(_) => return Err(ReadError::io(&path, io::Error::from(io::ErrorKind::Unsupported))),
             Content::OnDisk { file, size_bytes, ranges } => {
                 let on_disk = SegmentFile::open(&self.log_dir.join(&self.dir_name).join(file), mode)?;
                 if on_disk.size() == *size_bytes && spans(ranges, *size_bytes) {
@@ -450,6 +531,27 @@ mod tests {
         ];
         assert_eq!(before.difference(&after), expected);
         assert_eq!(before.difference(&before), []);
+    }
+
+    #[test]
+    fn a_recipe_is_written_and_not_read_and_parts_of_it_are_recipes() {
+        let (_log_dir, mut image) = image_of(&[]);
+        let recipe =
+            Recipe::new(10, |out| b"01234 56789".split(|b| *b == b' ').try_for_each(|part| out.write_all(part)));
+        let whole = Content::Recipe(recipe);
+        let written = |content: &Content| {
+            let Content::Recipe(recipe) = content else { panic!("{content:?}") };
+            let mut out = Vec::new();
+            recipe.write_to(&mut out).unwrap();
+            assert_eq!(out.len() as u64, content.size_bytes());
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(&whole.truncated(7)), "0123456");
+        assert_eq!(written(&whole.slice(Position(3), Position(8)).slice(Position(1), Position(99))), "4567");
+        assert_eq!(whole.truncated(10), whole);
+        image.put(name("0.log"), ImageFile { content: whole, modified: TimestampMs(0) });
+        assert_eq!(image.size_of(name("0.log")), 10);
+        assert!(image.open(name("0.log"), IoMode::Pread).is_err());
     }
 
     #[test]

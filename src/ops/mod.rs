@@ -31,7 +31,7 @@ pub mod verify;
 
 pub use damage::{Damage, DamageKind};
 pub use finding::{Fact, Finding, FindingId, Location, Repair, Severity};
-pub use image::{Change, Content, DiskRange, ImageFile, PartitionImage};
+pub use image::{Change, Content, DiskRange, ImageFile, PartitionImage, Recipe};
 pub use progress::{Hidden, Progress};
 pub use records::{BatchContent, RecordLimits, RecordReader, RecordsError, Visit, WrapperOffsets};
 pub use sound_batches::{SoundBatches, SoundItem};
