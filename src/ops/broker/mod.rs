@@ -3,6 +3,7 @@
 //! `verify`, `reindex`, `preflight`, `repair`, `compact`, `retain` and the simulation ask here. Nothing below this module reads a
 //! clock or writes; what differs between versions is in [`Rules`], and no other place compares versions.
 
+pub mod cleaner_rules;
 mod environment;
 pub mod epochs;
 mod failure;

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::cleaner_rules::CleanerRules;
 use super::environment::RecordFormat;
 use crate::format::TimestampMs;
 
@@ -148,7 +149,7 @@ pub enum SnapshotDeletion {
 pub enum AppendIndexing {
     /// At most once for all batches of one append.
     PerAppend,
-    /// For every batch (KAFKA-806: 4.1, and late patches of 4.0 and 3.9).
+    /// For every batch (KAFKA-806: 4.1, and the last patches of 4.0 and 3.9, as recorded from 3.9.1).
     PerBatch,
 }
 
@@ -223,6 +224,8 @@ pub struct Rules {
     pub stray_replicas: StrayReplicas,
     /// Whether a topic's message format is asked for.
     pub format_setting: FormatSetting,
+    /// The cleaner's.
+    pub cleaner: CleanerRules,
     /// How long an idle producer is remembered where no setting says so, in milliseconds.
     pub producer_expiration_ms: i64,
 }
@@ -253,10 +256,11 @@ impl Rules {
             },
             snapshot_deletion: if since(3, 0) { SnapshotDeletion::Renamed } else { SnapshotDeletion::WithSegment },
             epochs_kept: if since(3, 0) { EpochsKept::FromCheckpoint } else { EpochsKept::FromLogStart },
-            append_indexing: if since(4, 1) { AppendIndexing::PerBatch } else { AppendIndexing::PerAppend },
+            append_indexing: if since(3, 9) { AppendIndexing::PerBatch } else { AppendIndexing::PerAppend },
             index_close: if since(4, 4) { IndexClose::TrimsActive } else { IndexClose::TrimsOpened },
             stray_replicas: if since(3, 7) { StrayReplicas::PutAside } else { StrayReplicas::Served },
             format_setting: if since(4, 0) { FormatSetting::Ignored } else { FormatSetting::Honoured },
+            cleaner: CleanerRules::of(since),
             producer_expiration_ms: if since(3, 4) { DAY_MS } else { 7 * DAY_MS },
         }
     }
