@@ -13,6 +13,7 @@
 
 pub mod broker;
 pub mod capacity;
+pub mod compact;
 pub mod coverage;
 mod damage;
 pub mod dump;

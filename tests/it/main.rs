@@ -9,6 +9,7 @@
     reason = "a failed test may panic, and need not be fast"
 )]
 
+mod compact;
 mod compression;
 mod compression_limits;
 mod dump;
