@@ -3,7 +3,7 @@
 use super::answer::{Answer, BatchPlace, ScanUse, Step, Verdict};
 use super::offset::first_record;
 use super::segment::Lookup;
-use crate::format::{Offset, Position, TimestampMs, len_u64};
+use crate::format::{BatchHeader, Offset, Position, TimestampMs, len_u64};
 use crate::logdir::ReadError;
 
 impl Lookup {
@@ -26,9 +26,13 @@ impl Lookup {
             });
             let from = segment.time_floor(wanted, &mut answer.steps);
             let start = self.range().0;
-            return self.scan_for(index, from.max(start), answer, &|max| max >= wanted, &|time, offset| {
-                time >= wanted && offset >= start
-            });
+            return self.scan_for(
+                index,
+                from.max(start),
+                answer,
+                &|header| max_of(header) >= wanted,
+                &|time, offset| time >= wanted && offset >= start,
+            );
         }
         Ok(())
     }
@@ -37,7 +41,9 @@ impl Lookup {
         let mut best: Option<(usize, TimestampMs, Offset)> = None;
         for index in 0..self.len() {
             let Some(segment) = self.segment(index)? else { continue };
-            let Some((timestamp, offset)) = segment.max_timestamp_so_far() else { continue };
+            // A segment without timestamps counts as -1 at its base.
+            let none = (TimestampMs(-1), segment.base_offset);
+            let (timestamp, offset) = segment.max_timestamp_so_far().unwrap_or(none);
             if best.is_none_or(|(_, known, _)| timestamp > known) {
                 best = Some((index, timestamp, offset));
             }
@@ -53,7 +59,9 @@ impl Lookup {
                 size_bytes: segment.log.size(),
             });
         }
-        self.scan_for(index, offset, answer, &|max| max == wanted, &|time, _| time == wanted)
+        // Magic 0 cannot say which of its records has the largest timestamp.
+        let batch_will_do = |header: &BatchHeader| header.magic != 0 && max_of(header) == wanted;
+        self.scan_for(index, offset, answer, &batch_will_do, &|time, _| time == wanted)
     }
 
     /// The first record that will do in the first batches whose largest timestamp will, from the index's place for `from` on.
@@ -62,7 +70,7 @@ impl Lookup {
         index: usize,
         from: Offset,
         answer: &mut Answer,
-        batch_will_do: &dyn Fn(TimestampMs) -> bool,
+        batch_will_do: &dyn Fn(&BatchHeader) -> bool,
         record_will_do: &dyn Fn(TimestampMs, Offset) -> bool,
     ) -> Result<(), ReadError> {
         let Some(segment) = self.segment(index)? else { return Ok(()) };
@@ -78,8 +86,7 @@ impl Lookup {
         while let Ok(Some(header)) = scanner.next_header() {
             scan.batches += 1;
             scan.to_position = header.end();
-            let max = header.max_timestamp.unwrap_or(TimestampMs(-1));
-            if !batch_will_do(max) {
+            if !batch_will_do(&header) {
                 answer.steps.push(Step::Passed(BatchPlace::of(&header)));
                 continue;
             }
@@ -102,6 +109,10 @@ impl Lookup {
         }
         Ok(())
     }
+}
+
+fn max_of(header: &BatchHeader) -> TimestampMs {
+    header.max_timestamp.unwrap_or(TimestampMs(-1))
 }
 
 impl super::segment::OpenSegment {
