@@ -1,6 +1,7 @@
 //! `segtool dump`.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::{Args, ValueEnum};
 
@@ -10,10 +11,13 @@ use super::dump_kafka::{self, KafkaArgs};
 use super::error::CliError;
 use super::exit::ExitStatus;
 use super::inputs::{PathArgs, SelectionArgs};
+use crate::format::message::InternalTopic;
 use crate::format::{LeaderEpoch, Offset, ProducerId};
 use crate::logdir::names::{FileKind, FileName};
 use crate::logdir::{Input, SingleFile};
-use crate::ops::dump::{Amount, DumpError, DumpOptions, Dumper, Event, Filter, Isolation, Output, Range, Show};
+use crate::ops::dump::{
+    Amount, Decode, DecodedRecord, DumpError, DumpOptions, Dumper, Event, Filter, Isolation, Output, Range, Show,
+};
 use crate::ops::{RecordLimits, Severity};
 use crate::render::dump::{HumanLines, JsonLines, Payload};
 
@@ -40,7 +44,7 @@ pub struct DumpArgs {
     /// Only the last N of each partition
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub last: Option<u64>,
-    /// Only records with this key
+    /// Only records with this key; in an internal topic its first fields, such as group,topic,partition
     #[arg(long, value_name = "TEXT")]
     pub key: Option<String>,
     /// Only batches of this producer
@@ -64,6 +68,9 @@ pub struct DumpArgs {
     /// How records of Kafka's internal topics are decoded; auto goes by the topic's name
     #[arg(long, value_enum, default_value_t, value_name = "TOPIC")]
     pub decode: DecodeArg,
+    /// Records of internal topics that cannot be decoded are findings
+    #[arg(long)]
+    pub strict: bool,
     #[command(flatten)]
     #[expect(missing_docs, reason = "a doc comment here would become the help of the command")]
     pub kafka: KafkaArgs,
@@ -118,6 +125,20 @@ pub enum PayloadArg {
     None,
 }
 
+impl From<DecodeArg> for Decode {
+    fn from(decode: DecodeArg) -> Self {
+        match decode {
+            DecodeArg::Auto => Self::ByTopic,
+            DecodeArg::None => Self::Never,
+            DecodeArg::Offsets => Self::As(InternalTopic::ConsumerOffsets),
+            DecodeArg::TransactionLog => Self::As(InternalTopic::TransactionState),
+            DecodeArg::ClusterMetadata => Self::As(InternalTopic::ClusterMetadata),
+            DecodeArg::ShareGroupState => Self::As(InternalTopic::ShareGroupState),
+            DecodeArg::RemoteLogMetadata => Self::As(InternalTopic::RemoteLogMetadata),
+        }
+    }
+}
+
 impl From<PayloadArg> for Payload {
     fn from(payload: PayloadArg) -> Self {
         match payload {
@@ -160,6 +181,7 @@ impl DumpArgs {
                 IsolationArg::ReadUncommitted => Isolation::ReadUncommitted,
                 IsolationArg::ReadCommitted => Isolation::ReadCommitted,
             },
+            decode: self.decode.into(),
             limits: RecordLimits { most: context.globals.max_memory, ..RecordLimits::default() },
             io: context.io_mode(),
         }
@@ -181,11 +203,19 @@ pub fn run(args: &DumpArgs, context: &mut Context<'_>) -> Result<ExitStatus, Cli
     let pool = context.thread_pool()?;
     let progress = context.progress("dumping");
     let payload = args.payload.into();
-    let human = HumanLines { payload, coloured: context.is_coloured() };
-    let json = JsonLines { payload };
-    let output: &Output<'_> = match format {
-        OutputFormat::Json => &|event: &Event<'_>, out: &mut Vec<u8>| json.push_event(event, out),
-        _ => &|event: &Event<'_>, out: &mut Vec<u8>| human.push_event(event, out),
+    // Whoever wants payloads hidden does not want them decoded.
+    let decode = if matches!(payload, Payload::Redacted | Payload::None) { Decode::Never } else { options.decode };
+    let human = HumanLines { payload, decode, coloured: context.is_coloured() };
+    let json = JsonLines { payload, decode };
+    let undecoded = AtomicU64::new(0);
+    let output: &Output<'_> = &|event: &Event<'_>, out: &mut Vec<u8>| {
+        if args.strict && is_undecodable(event, options.decode) {
+            undecoded.fetch_add(1, Ordering::Relaxed);
+        }
+        match format {
+            OutputFormat::Json => json.push_event(event, out),
+            _ => human.push_event(event, out),
+        }
     };
     let stdout = &mut *context.stdout;
     let mut write = |bytes: &[u8]| stdout.write_all(bytes);
@@ -207,8 +237,20 @@ pub fn run(args: &DumpArgs, context: &mut Context<'_>) -> Result<ExitStatus, Cli
         context.note(&HumanLines::summary(&summary));
     }
     let status = if summary.is_incomplete { ExitStatus::Incomplete } else { ExitStatus::Done };
-    let has_failing_damage = summary.damage > 0 && context.globals.fail_on.includes(Severity::Critical);
+    let fail_on = context.globals.fail_on;
+    let undecoded = undecoded.load(Ordering::Relaxed);
+    if undecoded > 0 {
+        context.note(&format!("{undecoded} records of internal topics could not be decoded"));
+    }
+    let has_failing_damage = (summary.damage > 0 && fail_on.includes(Severity::Critical))
+        || (undecoded > 0 && fail_on.includes(Severity::Warning));
     Ok(if has_failing_damage { status.merge(ExitStatus::Findings) } else { status })
+}
+
+fn is_undecodable(event: &Event<'_>, decode: Decode) -> bool {
+    let Event::Record(record) = event else { return false };
+    let Some(topic) = decode.topic_of(record.source).filter(|_| !record.header.is_control()) else { return false };
+    !DecodedRecord::of(topic, record.record).is_whole()
 }
 
 /// A file that cannot be read is named and passed over; a failed output ends the dump.

@@ -7,15 +7,27 @@ use crate::format::message::{Struct, Value};
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
+/// For whom the text is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MessageStyle {
+    /// As Kafka's tool prints it.
+    Kafka,
+    /// Nothing that could drive a terminal, and unknown tagged fields as `_tagged`.
+    Safe,
+}
+
 /// Appends a value.
-pub fn push_value(out: &mut Vec<u8>, value: &Value<'_>) {
+pub fn push_value(out: &mut Vec<u8>, value: &Value<'_>, style: MessageStyle) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
         Value::Int(number) => push_int(out, *number),
         Value::Float(number) if number.is_finite() => push_double(out, *number),
         Value::Float(number) => push_quoted(out, |out| push_double(out, *number)),
-        Value::Text(bytes) => push_string(out, bytes),
+        Value::Text(bytes) => match style {
+            MessageStyle::Kafka => push_string(out, bytes),
+            MessageStyle::Safe => push_safe_string(out, bytes),
+        },
         Value::Bytes(bytes) => push_quoted(out, |out| push_base64(out, bytes)),
         Value::Uuid(id) => push_quoted(out, |out| push_uuid(out, id)),
         Value::Array(elements) => {
@@ -24,16 +36,16 @@ pub fn push_value(out: &mut Vec<u8>, value: &Value<'_>) {
                 if index > 0 {
                     out.push(b',');
                 }
-                push_value(out, element);
+                push_value(out, element, style);
             }
             out.push(b']');
         }
-        Value::Struct(structure) => push_struct(out, structure),
+        Value::Struct(structure) => push_struct(out, structure, style),
     }
 }
 
 /// Appends a structure as an object.
-pub fn push_struct(out: &mut Vec<u8>, structure: &Struct<'_>) {
+pub fn push_struct(out: &mut Vec<u8>, structure: &Struct<'_>, style: MessageStyle) {
     out.push(b'{');
     for (index, (name, value)) in structure.fields.iter().enumerate() {
         if index > 0 {
@@ -41,9 +53,35 @@ pub fn push_struct(out: &mut Vec<u8>, structure: &Struct<'_>) {
         }
         push_string(out, name.as_bytes());
         out.push(b':');
-        push_value(out, value);
+        push_value(out, value, style);
+    }
+    if style == MessageStyle::Safe && !structure.unknown_tags.is_empty() {
+        push_unknown_tags(out, structure);
     }
     out.push(b'}');
+}
+
+/// Appends `"_tagged":[{"tag":7,"base64":"BQU="}]`.
+fn push_unknown_tags(out: &mut Vec<u8>, structure: &Struct<'_>) {
+    if !structure.fields.is_empty() {
+        out.push(b',');
+    }
+    out.extend_from_slice(b"\"_tagged\":[");
+    for (index, field) in structure.unknown_tags.iter().enumerate() {
+        out.extend_from_slice(if index > 0 { b",{\"tag\":" } else { b"{\"tag\":" });
+        push_int(out, field.tag.into());
+        out.extend_from_slice(b",\"base64\":");
+        push_quoted(out, |out| push_base64(out, field.payload));
+        out.push(b'}');
+    }
+    out.push(b']');
+}
+
+/// Appends a string in which whatever could drive a terminal is escaped.
+fn push_safe_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    let mut text = Vec::with_capacity(bytes.len());
+    push_text(&mut text, bytes);
+    super::json_text::push_string(out, std::str::from_utf8(&text).unwrap_or_default());
 }
 
 /// Appends an integer.
@@ -112,8 +150,12 @@ mod tests {
     #[test]
     fn numbers_that_json_lacks_are_quoted() {
         let mut out = Vec::new();
-        push_value(&mut out, &Value::Array(vec![Value::Float(f64::NAN), Value::Float(1e7), Value::Null]));
-        push_value(&mut out, &Value::Text(Cow::Borrowed(b"\xff")));
+        push_value(
+            &mut out,
+            &Value::Array(vec![Value::Float(f64::NAN), Value::Float(1e7), Value::Null]),
+            MessageStyle::Kafka,
+        );
+        push_value(&mut out, &Value::Text(Cow::Borrowed(b"\xff")), MessageStyle::Kafka);
         assert_eq!(String::from_utf8(out).unwrap(), "[\"NaN\",1.0E7,null]\"\u{fffd}\"");
     }
 }

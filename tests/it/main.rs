@@ -13,6 +13,7 @@ mod compact;
 mod compression;
 mod compression_limits;
 mod dump;
+mod dump_decoded;
 mod dump_kafka;
 mod interop;
 mod json_contract;

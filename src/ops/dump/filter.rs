@@ -1,6 +1,8 @@
 //! Which records and batches of a dump are shown.
 
 use super::committed::CommittedView;
+use super::decode::names_key;
+use crate::format::message::InternalTopic;
 use crate::format::record::Record;
 use crate::format::{BatchHeader, LeaderEpoch, Offset, ProducerId, TimestampMs};
 
@@ -36,7 +38,7 @@ pub struct Filter {
     pub offsets: Range<Offset>,
     /// Record timestamps; a record without one is shown only where the range is open.
     pub timestamps: Range<TimestampMs>,
-    /// The key's bytes.
+    /// The key's bytes, or what names it in an internal topic.
     pub key: Option<Vec<u8>>,
     /// The producer.
     pub producer_id: Option<ProducerId>,
@@ -58,14 +60,19 @@ impl Filter {
     }
 
     /// Whether a record of an admitted batch is shown.
-    pub(super) fn admits_record(&self, record: &Record<'_>) -> bool {
+    pub(super) fn admits_record(&self, record: &Record<'_>, topic: Option<InternalTopic>) -> bool {
         self.offsets.contains(&record.offset)
             && (self.timestamps.is_open() || record.timestamp.is_some_and(|time| self.timestamps.contains(&time)))
-            && self.key.as_ref().is_none_or(|key| record.key == Some(key.as_slice()))
+            && self.key.as_ref().is_none_or(|key| is_key(record.key, key, topic))
     }
 
     /// Whether batches may be left out although they could be read: the filter looks at records.
     pub(super) fn looks_at_records(&self) -> bool {
         !self.timestamps.is_open() || self.key.is_some()
     }
+}
+
+fn is_key(found: Option<&[u8]>, wanted: &[u8], topic: Option<InternalTopic>) -> bool {
+    let Some(found) = found else { return false };
+    found == wanted || topic.is_some_and(|topic| names_key(topic, found, wanted))
 }

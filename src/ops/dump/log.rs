@@ -185,9 +185,10 @@ fn show_batch(
     if options.show == Show::Batches {
         return ControlFlow::Continue(());
     }
+    let topic = options.decode.topic_of(source);
     let mut outcome = ControlFlow::Continue(());
     let mut each = |record: &Record<'_>| {
-        if options.filter.admits_record(record) {
+        if options.filter.admits_record(record, topic) {
             summary.records += 1;
             outcome = visit(&Event::Record(RecordEvent { source, header, record }));
         }
@@ -217,10 +218,11 @@ fn show_header(
         base_offset: header.base_offset,
         records_count: if header.is_legacy() { Some(1) } else { header.records_count.map(i64::from) },
     };
+    let topic = options.decode.topic_of(source);
     let mut admitted = !options.filter.looks_at_records();
     if header.is_legacy_wrapper() || !admitted {
         let mut any = |record: &Record<'_>| {
-            admitted |= options.filter.admits_record(record);
+            admitted |= options.filter.admits_record(record, topic);
             ControlFlow::Continue(())
         };
         let content = reader.read(batch, &mut any);

@@ -5,12 +5,14 @@
 //! order of the log, whatever the number of workers. Memory is bounded by the runs in flight.
 
 mod committed;
+mod decode;
 mod drive;
 mod event;
 mod filter;
 mod log;
 mod options;
 
+pub use decode::{Decode, DecodedRecord};
 pub use drive::{DumpError, Dumper, Output};
 pub use event::{BatchEvent, DumpSummary, Event, RecordEvent, Source};
 pub use filter::{Filter, Range};

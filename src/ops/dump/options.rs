@@ -1,6 +1,7 @@
 //! What is asked of a dump.
 
 use super::Filter;
+use super::decode::Decode;
 use crate::logdir::IoMode;
 use crate::ops::RecordLimits;
 
@@ -49,6 +50,8 @@ pub struct DumpOptions {
     pub amount: Amount,
     /// Whose eyes.
     pub isolation: Isolation,
+    /// Which records are decoded, so that a filter can name their keys.
+    pub decode: Decode,
     /// Bounds of decompression.
     pub limits: RecordLimits,
     /// How files are read.

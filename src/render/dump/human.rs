@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
+use super::decoded;
 use super::names::codec_name;
 use super::payload::Payload;
 use crate::format::{Cursor, Shape, TimestampMs};
 use crate::ops::Finding;
-use crate::ops::dump::{BatchEvent, DumpSummary, Event, RecordEvent, Source};
+use crate::ops::dump::{BatchEvent, Decode, DumpSummary, Event, RecordEvent, Source};
 use crate::render::finding::sentence;
 use crate::render::units;
 use crate::render::untrusted::{push_untrusted, untrusted_path};
@@ -21,6 +22,8 @@ const RESET: &str = "\x1b[0m";
 pub struct HumanLines {
     /// How payload bytes are shown.
     pub payload: Payload,
+    /// Which records are decoded.
+    pub decode: Decode,
     /// Whether colours are added.
     pub coloured: bool,
 }
@@ -81,11 +84,17 @@ impl HumanLines {
         if header.is_control() {
             out.push(b' ');
             push_marker(event, out);
+            if self.decode != Decode::Never {
+                decoded::push_human_control(out, record);
+            }
         } else {
-            out.extend_from_slice(b" key=");
-            self.payload.push_human(out, record.key);
-            out.extend_from_slice(b" value=");
-            self.payload.push_human(out, record.value);
+            let raw = |out: &mut Vec<u8>, bytes: Option<&[u8]>| self.payload.push_human(out, bytes);
+            if decoded::push_human(out, event, self.decode, raw).is_none() {
+                out.extend_from_slice(b" key=");
+                raw(out, record.key);
+                out.extend_from_slice(b" value=");
+                raw(out, record.value);
+            }
             if let Some(value) = record.value {
                 push(out, format_args!(" ({} B)", value.len()));
             }

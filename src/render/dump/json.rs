@@ -1,11 +1,12 @@
 //! JSON Lines. Every field is described in segtool-json(5).
 
+use super::decoded;
 use super::names::{codec_name, timestamp_type_name};
 use super::payload::Payload;
 use crate::format::{BatchHeader, Cursor, Shape};
 use crate::logdir::TopicPartition;
 use crate::ops::Finding;
-use crate::ops::dump::{BatchEvent, DumpSummary, Event, RecordEvent, Source};
+use crate::ops::dump::{BatchEvent, Decode, DumpSummary, Event, RecordEvent, Source};
 use crate::render::finding::push_place_and_facts;
 use crate::render::json_text::{push_flag, push_member_bytes, push_name, push_number, push_optional};
 use crate::render::untrusted::push_hex_byte;
@@ -15,6 +16,8 @@ use crate::render::untrusted::push_hex_byte;
 pub struct JsonLines {
     /// How payload bytes are shown.
     pub payload: Payload,
+    /// Which records are decoded.
+    pub decode: Decode,
 }
 
 impl JsonLines {
@@ -81,6 +84,7 @@ impl JsonLines {
             out.push(b'}');
         }
         out.push(b']');
+        decoded::push_json(out, event, self.decode);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The events of a dump as lines: for people, and as JSON Lines.
 
+mod decoded;
 mod human;
 mod json;
 mod names;

@@ -9,7 +9,7 @@ use crate::format::message::{
 use crate::format::{Cursor, Offset, Shape};
 use crate::render::base64::push_uuid;
 use crate::render::java::{push_double, push_float, push_text};
-use crate::render::message::{push_int, push_struct};
+use crate::render::message::{MessageStyle, push_int, push_struct};
 
 /// A decoder for keys or values without structure. The first three are Kafka's own (`org.apache.kafka.tools.api`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,7 +159,7 @@ fn coordinator(
 
 fn coordinator_text(label: &str, number: i16, message: &Message<'_>) -> Vec<u8> {
     let mut out = format!("{{\"{label}\":\"{number}\",\"data\":").into_bytes();
-    push_struct(&mut out, &message.fields);
+    push_struct(&mut out, &message.fields, MessageStyle::Kafka);
     out.push(b'}');
     out
 }
@@ -175,7 +175,7 @@ fn metadata(offset: Offset, value: Option<&[u8]>) -> Content {
 fn metadata_text(message: &Message<'_>) -> Vec<u8> {
     let mut out = format!("{{\"type\":\"{}\",\"version\":{},\"data\":", upper_snake(message.record), message.version)
         .into_bytes();
-    push_struct(&mut out, &message.fields);
+    push_struct(&mut out, &message.fields, MessageStyle::Kafka);
     out.push(b'}');
     out
 }

@@ -5,7 +5,7 @@ use super::lines::push;
 use crate::format::message::decode_control;
 use crate::format::record::Record;
 use crate::format::{Cursor, Shape};
-use crate::render::message::push_struct;
+use crate::render::message::{MessageStyle, push_struct};
 
 const INVALID_RECORD: &str = "org.apache.kafka.common.InvalidRecordException";
 
@@ -35,7 +35,7 @@ pub(super) fn push_control(out: &mut Vec<u8>, record: &Record<'_>) -> Result<(),
         message: Some(super::content::reason(&error)),
     })?;
     push(out, format_args!(" {label} "));
-    push_struct(out, &message.fields);
+    push_struct(out, &message.fields, MessageStyle::Kafka);
     Ok(())
 }
 
