@@ -8,6 +8,27 @@ use serde_json::Value;
 
 use crate::support::{packs, run, testdata};
 
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct Decoded {
+    key: Option<DecodedSide>,
+    value: Option<DecodedSide>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct DecodedSide {
+    r#type: Option<String>,
+    version: Option<i16>,
+    version_known: Option<bool>,
+    layout_of: Option<String>,
+    trailing_bytes: Option<u64>,
+    data: Option<serde_json::Map<String, Value>>,
+    error: Option<String>,
+}
+
 /// A line of `dump`. Unknown fields fail the test, so that a new one is described before it is printed.
 #[derive(Deserialize, Debug)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
@@ -40,6 +61,7 @@ enum DumpLine {
         value_digest: Option<String>,
         value_size_bytes: Option<u64>,
         headers: Vec<Header>,
+        decoded: Option<Decoded>,
     },
     Batch {
         topic: Option<String>,
@@ -169,4 +191,20 @@ fn dump_prints_the_fields_that_are_described_and_no_other() {
         }
     }
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["batch", "damage", "record", "summary"]);
+}
+
+#[test]
+fn decoded_records_have_the_members_that_are_described() {
+    let case = packs::case("internal", "4.4.0/internal-groups").join("dir");
+    let output = run(["dump", "--format", "json", case.to_str().unwrap()]);
+    let mut decoded_count = 0;
+    for line in output.text().lines() {
+        let parsed: DumpLine = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        decoded_count += usize::from(matches!(parsed, DumpLine::Record { decoded: Some(_), .. }));
+    }
+    assert!(decoded_count > 100, "{decoded_count}");
+    let described = described_fields();
+    for member in ["decoded", "data", "version", "version_known", "layout_of", "trailing_bytes", "error", "_tagged"] {
+        assert!(described.contains(member), "segtool-json(5) does not name {member}");
+    }
 }
