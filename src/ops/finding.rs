@@ -125,8 +125,8 @@ catalogue! {
     SegmentMissingLog "segment-missing-log" Error Safe "a segment's files are there without its log";
     SegmentEmptyInterior "segment-empty-interior" Info None "an empty segment lies between others";
     SegmentGap "segment-gap" Warning None "the next segment begins beyond the end of the last";
-    OffsetIndexMissing "offset-index-missing" Warning Safe "a closed segment has no offset index";
-    TimeIndexMissing "time-index-missing" Warning Safe "a closed segment has no time index";
+    OffsetIndexMissing "offset-index-missing" Warning Safe "a segment has no offset index";
+    TimeIndexMissing "time-index-missing" Warning Safe "a segment has no time index";
     TxnIndexMissing "txn-index-missing" Error Safe "a segment with aborted transactions has no transaction index";
     OffsetIndexMisaligned "offset-index-misaligned" Error Safe "the size of an offset index is no multiple of 8";
     TimeIndexMisaligned "time-index-misaligned" Error Safe "the size of a time index is no multiple of 12";

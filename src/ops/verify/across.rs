@@ -37,6 +37,12 @@ pub(super) fn check_roots(roots: &[RootFacts]) -> Vec<Finding> {
             findings.push(conflict(root, text(first.node_id), text(meta.node_id)));
         }
     }
+    // An empty file reads as one of the days of ZooKeeper that names no node.
+    let nameless = |root: &&RootFacts| {
+        root.has_metadata_log && root.meta.as_ref().is_some_and(|meta| meta.version == 0 && meta.node_id.is_none())
+    };
+    findings
+        .extend(roots.iter().filter(nameless).map(|root| root.place(META).finding(FindingId::MetaPropertiesMalformed)));
     for root in roots.iter().filter(|root| !root.has_meta) {
         if !known.is_empty() {
             findings.push(conflict(root, Some(META.to_owned()), None));

@@ -69,7 +69,7 @@ impl<'a> BatchInspector<'a> {
     pub(super) fn inspect(&mut self, batch: &Scanned<'_>, place: &Place, context: &SegmentContext) -> BatchFacts {
         let header = *batch.header();
         let report = Reporter { header: &header, place, context };
-        check_header(&report, self.options.now, &mut self.findings);
+        check_header(&report, self.options, &mut self.findings);
         let mut facts = BatchFacts {
             header,
             first_offset: header.base_offset,
@@ -77,7 +77,8 @@ impl<'a> BatchInspector<'a> {
             records_count: u64::try_from(header.records_count.unwrap_or(1)).unwrap_or(0),
             marker: None,
         };
-        if self.options.level == Level::Records || header.is_control() {
+        let is_codec_known = Codec::from_id(header.attributes.codec_id()).is_some();
+        if is_codec_known && (self.options.level == Level::Records || header.is_control()) {
             self.read_records(batch, &report, &mut facts);
         }
         facts
@@ -90,7 +91,7 @@ impl<'a> BatchInspector<'a> {
                 let extra = header.size_bytes.saturating_sub(crate::format::BATCH_HEADER as u64);
                 self.findings.push(
                     report
-                        .finding(FindingId::BatchRecordsCountMismatch)
+                        .unreadable(FindingId::BatchRecordsCountMismatch)
                         .with_facts(Fact::Number(0), Fact::Text(format!("{extra} bytes"))),
                 );
             }
@@ -139,6 +140,11 @@ impl Reporter<'_> {
         finding
     }
 
+    /// A finding about a batch whose records no consumer is given.
+    fn unreadable(&self, id: FindingId) -> Finding {
+        self.finding(id).with_severity(self.context.log_severity(Severity::Critical))
+    }
+
     /// The finding for records that cannot be read to their end.
     fn undecodable(&self, error: &RecordsError, seen: &Seen) -> Finding {
         let error = match error {
@@ -150,7 +156,11 @@ impl Reporter<'_> {
             self.header.records_count.map(|count| Fact::Number(i64::from(count))),
             Some(Fact::Number(i64::try_from(seen.count).unwrap_or(i64::MAX))),
         );
-        let finding = self.finding(id).with_cause(error.kind.clone());
+        let mut finding = self.finding(id).with_cause(error.kind.clone());
+        if id != FindingId::LimitReached {
+            // Nobody can read on from there.
+            finding.severity = self.context.log_severity(Severity::Critical);
+        }
         match id {
             FindingId::BatchRecordsCountMismatch => Finding { expected: counts.0, found: counts.1, ..finding },
             _ => finding,
@@ -161,14 +171,8 @@ impl Reporter<'_> {
         let reads_all = seen.count >= u64::try_from(self.header.records_count.unwrap_or(0)).unwrap_or(0);
         match &error.kind {
             FormatErrorKind::LimitReached { .. } => FindingId::LimitReached,
-            FormatErrorKind::UnknownValue { field: "compression type", found, .. } => {
-                // zstd exists, but not for legacy messages.
-                if Codec::from_id(u8::try_from(*found).unwrap_or(u8::MAX)).is_some() {
-                    FindingId::BatchPayloadUndecodable
-                } else {
-                    FindingId::BatchCodecUnknown
-                }
-            }
+            // zstd exists, but not for legacy messages.
+            FormatErrorKind::UnknownValue { field: "compression type", .. } => FindingId::BatchPayloadUndecodable,
             FormatErrorKind::Mismatch { shape: Shape::InnerMessage, field: "compression type", .. } => {
                 FindingId::LegacyInnerCodec
             }
@@ -192,7 +196,7 @@ impl Reporter<'_> {
 }
 
 /// What a header says by itself.
-fn check_header(report: &Reporter<'_>, now: Option<TimestampMs>, out: &mut Vec<Finding>) {
+fn check_header(report: &Reporter<'_>, options: &Options, out: &mut Vec<Finding>) {
     let header = report.header;
     let number = |number: i64| Some(Fact::Number(number));
     if header.magic > 2 {
@@ -200,7 +204,7 @@ fn check_header(report: &Reporter<'_>, now: Option<TimestampMs>, out: &mut Vec<F
     }
     if Codec::from_id(header.attributes.codec_id()).is_none() {
         let found = number(i64::from(header.attributes.codec_id()));
-        out.push(report.finding(FindingId::BatchCodecUnknown).with_facts(None, found));
+        out.push(report.unreadable(FindingId::BatchCodecUnknown).with_facts(None, found));
     }
     if !header.is_legacy() {
         if header.attributes.unknown_bits() != 0 {
@@ -208,18 +212,20 @@ fn check_header(report: &Reporter<'_>, now: Option<TimestampMs>, out: &mut Vec<F
             let found = Some(Fact::Text(format!("{bits:#06x}")));
             out.push(report.finding(FindingId::BatchAttributesUnknown).with_facts(None, found));
         }
-        check_counts(report, out);
+        check_counts(report, options.level, out);
     }
-    check_timestamps(report, now, out);
+    check_timestamps(report, options.now, out);
 }
 
-fn check_counts(report: &Reporter<'_>, out: &mut Vec<Finding>) {
+fn check_counts(report: &Reporter<'_>, level: Level, out: &mut Vec<Finding>) {
     let (header, delta) = (report.header, i64::from(report.header.last_offset_delta));
     let count = i64::from(header.records_count.unwrap_or(0));
     if delta < 0 {
-        let finding = report.finding(FindingId::BatchLastOffsetMismatch);
+        // Whoever looks for its offsets passes it over.
+        let finding = report.unreadable(FindingId::BatchLastOffsetMismatch);
         out.push(finding.with_facts(Fact::Number(count.max(1) - 1), Fact::Number(delta)));
-    } else if count < 0 || count > delta + 1 {
+    } else if level == Level::Crc && (count < 0 || count > delta + 1) {
+        // Whoever reads the records sees it by them.
         let finding = report.finding(FindingId::BatchRecordsCountMismatch);
         out.push(finding.with_facts(Fact::Number(delta + 1), Fact::Number(count)));
     }
@@ -298,7 +304,11 @@ impl Seen {
             return;
         }
         let fact = |timestamp: Option<TimestampMs>| Fact::Timestamp(timestamp.unwrap_or(TimestampMs(-1)));
-        let finding = report.finding(FindingId::BatchTimestampMismatch);
+        let mut finding = report.finding(FindingId::BatchTimestampMismatch);
+        if header.is_legacy() && header.max_timestamp > self.largest_timestamp {
+            // A wrapper whose youngest message is gone.
+            finding.severity = Severity::Info;
+        }
         out.push(finding.with_facts(fact(self.largest_timestamp), fact(header.max_timestamp)));
     }
 
@@ -320,7 +330,7 @@ impl Seen {
                 FormatErrorKind::Mismatch { shape: Shape::ControlRecord, field: "type", expected: 1, found: -1 };
             out.push(malformed(cause).with_severity(report.context.log_severity(severity)));
         }
-        if has_producer && self.count > 1 {
+        if has_producer && first.marker.is_some() && self.count > 1 {
             let found = i64::try_from(self.count).unwrap_or(i64::MAX);
             out.push(malformed(FormatErrorKind::Mismatch {
                 shape: Shape::ControlRecord,

@@ -138,6 +138,15 @@ impl SegmentContext {
         }
     }
 
+    /// The severity of an offset index that leads past batches: where a broker uses it as it is, these cannot be fetched.
+    pub(super) fn misleading_index_severity(&self, usual: Severity) -> Severity {
+        match (self.directory, self.role) {
+            (DirectoryState::Live, SegmentRole::Closed) => Severity::Critical,
+            (DirectoryState::Live, SegmentRole::Active) if self.shutdown == Shutdown::Clean => Severity::Critical,
+            _ => self.index_severity(usual),
+        }
+    }
+
     /// The severity of an index that was not cut to its entries: what every crash leaves in the active segment, and what only harm
     /// leaves anywhere else.
     pub(super) fn untrimmed_index_severity(&self, usual: Severity) -> Severity {

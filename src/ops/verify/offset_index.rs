@@ -20,6 +20,8 @@ pub(super) struct OffsetIndexCheck {
     order: Option<WrongSlots>,
     no_batch_start: Option<WrongSlots>,
     wrong_offset: Option<WrongSlots>,
+    /// An offset beyond the segment's end: it misleads nobody.
+    beyond_end: Option<WrongSlots>,
     past_end: Option<WrongSlots>,
 }
 
@@ -38,6 +40,7 @@ impl OffsetIndexCheck {
             order: None,
             no_batch_start: None,
             wrong_offset: None,
+            beyond_end: None,
             past_end: None,
         };
         check.follow_order();
@@ -123,7 +126,7 @@ impl OffsetIndexCheck {
             && let Some(entry) = self.index().entry(slot).filter(|entry| entry.offset > end)
             && self.past_end.is_none()
         {
-            WrongSlots::add(&mut self.wrong_offset, slot, Some((end.0, pair(&entry).1)), pair(&entry));
+            WrongSlots::add(&mut self.beyond_end, slot, Some((end.0, pair(&entry).1)), pair(&entry));
         }
         out.extend(self.file.check_size(FindingId::OffsetIndexMisaligned, place, context));
         let ids = (FindingId::OffsetIndexZeroPadded, FindingId::OffsetIndexNeverWritten);
@@ -134,10 +137,15 @@ impl OffsetIndexCheck {
             (FindingId::OffsetIndexEntryWrong, self.wrong_offset.filter(|_| has_ordered_batches)),
         ];
         for (id, slots) in wrong {
-            let finding =
-                slots.map(|slots| slots.finding(id, OFFSET_INDEX_ENTRY, place, |usual| context.index_severity(usual)));
-            out.extend(finding);
+            out.extend(slots.map(|slots| {
+                let severity = |usual| context.misleading_index_severity(usual);
+                slots.finding(id, OFFSET_INDEX_ENTRY, place, severity)
+            }));
         }
+        out.extend(self.beyond_end.filter(|_| has_ordered_batches).map(|slots| {
+            let severity = |usual| context.index_severity(usual);
+            slots.finding(FindingId::OffsetIndexEntryWrong, OFFSET_INDEX_ENTRY, place, severity)
+        }));
         // What a truncation left behind the entries of a file that was not cut.
         out.extend(self.order.map(|slots| {
             let severity = |usual| context.untrimmed_index_severity(usual);

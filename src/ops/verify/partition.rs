@@ -17,7 +17,7 @@ use super::segment::{ProducerBatch, SegmentSummary};
 use super::swap;
 use super::txn_index::{self, MarkedLog};
 use crate::format::{Offset, TimestampMs, Uuid};
-use crate::logdir::names::FileKind;
+use crate::logdir::names::{FileKind, FileName};
 use crate::ops::broker::index_rules;
 use crate::ops::{Fact, Finding, FindingId, Severity};
 
@@ -141,6 +141,9 @@ impl PartitionFold {
     fn segment(&mut self, done: SegmentDone) {
         let SegmentDone { segment, mut summary, mut companions } = done;
         self.begin(summary.base_offset);
+        if summary.has_gaps || summary.is_damaged {
+            self.producers.gap();
+        }
         let place = self.input.place(&segment.name);
         let log = FileReport::new(&place, FileRole::Log, summary.size_bytes, summary.coverage);
         self.files.push(log.with_counts(summary.batches, summary.records));
@@ -185,10 +188,9 @@ impl PartitionFold {
 
     fn gap(&mut self, from: Offset, to: Offset, place: &Place, context: &SegmentContext) {
         let mut finding = place.finding(FindingId::SegmentGap).with_facts(Fact::Offset(from), Fact::Offset(to));
-        let is_cleaned = self.input.is_cleaned || self.segments.iter().any(|segment| segment.has_gaps);
         // A gap that one segment could not span is what made a follower of a cleaned log begin the next.
         let is_wide = self.segments.last().is_some_and(|last| !index_rules::fits(to, last.base_offset));
-        let usual = if is_cleaned || is_wide { Severity::Info } else { finding.severity };
+        let usual = if self.is_cleaned() || is_wide { Severity::Info } else { finding.severity };
         finding.severity = context.log_severity(usual);
         finding.location = finding.location.offsets(from, to.saturating_add(-1));
         self.findings.push(finding);
@@ -268,30 +270,50 @@ impl PartitionFold {
         let held = self.input.known_end_offset.filter(|end| *end > Offset(0));
         let finding = self.input.directory_place().finding(FindingId::SegmentMissingLog);
         let finding = match held {
-            Some(end) => finding.with_facts(Fact::Offset(end), Fact::Offset(Offset(0))),
+            Some(end) => {
+                finding.with_severity(Severity::Critical).with_facts(Fact::Offset(end), Fact::Offset(Offset(0)))
+            }
             None => finding.with_severity(Severity::Info),
         };
         self.findings.push(finding);
     }
 
-    /// Files of a segment without its log, where the log is missing between its neighbours.
+    /// Files of a segment without its log, where the log is missing between its neighbours: its data is gone, or lies in a file that
+    /// the next start removes.
     fn check_missing_logs(&mut self) {
         let mut bases = self.facts.without_log.clone();
         bases.sort_unstable();
         bases.dedup();
+        bases.retain(|base| self.is_hole(*base));
         for base in bases {
-            let next = self.segments.iter().position(|segment| segment.base_offset > base);
-            let before = match next {
-                Some(next) => next.checked_sub(1).and_then(|index| self.segments.get(index)),
-                None => self.segments.last(),
-            };
-            let is_hole = next.is_some() && before.is_none_or(|before| before.end_offset <= base);
-            if is_hole {
-                let name = crate::logdir::names::offset_prefix(base) + ".log";
-                let finding = self.input.place(name.as_ref()).finding(FindingId::SegmentMissingLog);
-                self.findings.push(finding);
+            let name = crate::logdir::names::offset_prefix(base) + ".log";
+            let finding = self.input.place(name.as_ref()).finding(FindingId::SegmentMissingLog);
+            self.findings.push(finding.with_severity(Severity::Critical));
+        }
+        let mut findings = std::mem::take(&mut self.findings);
+        for finding in findings.iter_mut().filter(|finding| finding.id == FindingId::LeftoverDeleted) {
+            let name = finding.location.path.file_name().unwrap_or_default();
+            if let FileName::Segment { base, kind: FileKind::Log, .. } = FileName::parse(name)
+                && self.input.image.size_of(name) > 0
+                && self.is_hole(base)
+            {
+                finding.severity = Severity::Critical;
             }
         }
+        self.findings = findings;
+    }
+
+    /// Whether offsets may be missing because the cleaner was here.
+    fn is_cleaned(&self) -> bool {
+        self.input.is_cleaned || self.segments.iter().any(|segment| segment.has_gaps)
+    }
+
+    /// Whether a segment is missing between its neighbours that would begin there.
+    fn is_hole(&self, base: Offset) -> bool {
+        let next = self.segments.iter().position(|segment| segment.base_offset >= base);
+        let before = next.and_then(|next| next.checked_sub(1)).and_then(|index| self.segments.get(index));
+        let is_free = next.and_then(|next| self.segments.get(next)).is_some_and(|next| next.base_offset > base);
+        !self.is_cleaned() && is_free && before.is_some_and(|before| before.end_offset <= base)
     }
 
     /// Nothing that is wrong in a directory about to be deleted does harm.

@@ -189,7 +189,7 @@ impl ProducerFold {
     ) {
         self.compare_snapshots(end, out);
         let left = self.snapshots.get(self.next_snapshot..).unwrap_or_default();
-        out.extend(left.iter().filter_map(|snapshot| snapshot.beyond(end)));
+        out.extend(left.iter().filter_map(|snapshot| snapshot.beyond(end, context.shutdown)));
         for open in self.state.open_transactions().iter() {
             let Some(begun) = self.begun.get(&open.producer_id) else { continue };
             let last = self.state.get(open.producer_id).map_or(TimestampMs(-1), |entry| entry.timestamp);

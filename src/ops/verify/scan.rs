@@ -135,7 +135,8 @@ pub(super) fn fold_of(segment: &SegmentInput, companions: &mut Companions, size_
         fold = fold.with_offset_index(place, OffsetIndexCheck::new(base, file));
     }
     if let (Some(place), Some(file)) = (place(FileKind::TimeIndex), companions.time_index.take()) {
-        fold = fold.with_time_index(place, TimeIndexCheck::new(base, file));
+        let modified = segment.partition.image.file(&segment.name).map(|file| file.modified).unwrap_or_default();
+        fold = fold.with_time_index(place, TimeIndexCheck::new(base, file), modified);
     }
     fold
 }

@@ -65,6 +65,7 @@ pub(super) struct SegmentFold {
     offset_index: Option<(Place, OffsetIndexCheck)>,
     time_index: Option<(Place, TimeIndexCheck)>,
     summary: SegmentSummary,
+    modified: TimestampMs,
     /// Whether offsets are missing since the last batch of a producer.
     gap_since: bool,
     /// The first batch that reaches into the next segment.
@@ -95,7 +96,17 @@ impl SegmentFold {
             time_index_bytes: 0,
         };
         let order = OrderCheck::new(base_offset);
-        Self { place, context, order, offset_index: None, time_index: None, summary, gap_since: false, overlap: None }
+        Self {
+            place,
+            context,
+            order,
+            offset_index: None,
+            time_index: None,
+            summary,
+            modified: TimestampMs(0),
+            gap_since: false,
+            overlap: None,
+        }
     }
 
     /// Checks an offset index along the way.
@@ -104,9 +115,10 @@ impl SegmentFold {
         self
     }
 
-    /// Checks a time index along the way.
-    pub(super) fn with_time_index(mut self, place: Place, check: TimeIndexCheck) -> Self {
+    /// Checks a time index along the way. `modified`: when the log file was.
+    pub(super) fn with_time_index(mut self, place: Place, check: TimeIndexCheck, modified: TimestampMs) -> Self {
         self.time_index = Some((place, check));
+        self.modified = modified;
         self
     }
 
@@ -233,7 +245,8 @@ impl SegmentFold {
             summary.offset_index_bytes = check.finish(log_end, has_ordered_batches, &place, &self.context, findings);
         }
         if let Some((place, check)) = self.time_index {
-            let log = TimedLog { is_legacy: !summary.has_magic_2, has_ordered_batches };
+            let (is_legacy, modified) = (!summary.has_magic_2, self.modified);
+            let log = TimedLog { is_legacy, has_ordered_batches, modified };
             summary.time_index_bytes = check.finish(log, &place, &self.context, &mut summary.findings);
         }
         if summary.findings.len() >= MOST_FINDINGS {

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::context::{DirectoryState, Place};
+use super::context::{DirectoryState, Place, Shutdown};
 use super::producers::LastSeen;
 use crate::format::producer_snapshot::{ProducerEntry, ProducerSnapshot};
 use crate::format::{FormatErrorKind, Offset, Position, ProducerId, TimestampMs};
@@ -72,10 +72,11 @@ impl SnapshotFile {
         finding.with_facts(expected, Fact::Text(format!("producer {producer_id}")))
     }
 
-    /// A snapshot that ends beyond the log.
-    pub(super) fn beyond(&self, end: Offset) -> Option<Finding> {
+    /// A snapshot that ends beyond the log. After a crash the next start drops it.
+    pub(super) fn beyond(&self, end: Offset, shutdown: Shutdown) -> Option<Finding> {
+        let severity = if shutdown == Shutdown::Unclean { Severity::Warning } else { Severity::Error };
         (self.offset > end).then(|| {
-            self.finding(FindingId::SnapshotStateMismatch, Severity::Error)
+            self.finding(FindingId::SnapshotStateMismatch, severity)
                 .with_facts(Fact::Offset(end), Fact::Offset(self.offset))
         })
     }
@@ -104,7 +105,7 @@ pub(super) fn compare(
         }
         match known {
             None if is_proof => return Some(snapshot.mismatch(entry.producer_id, None, Severity::Error)),
-            Some(known) if contradicts(entry, known, is_proof) => {
+            Some(known) if contradicts(entry, known, seen, is_proof) => {
                 let expected = known.last_data_offset().map(Fact::Offset);
                 return Some(snapshot.mismatch(entry.producer_id, expected, Severity::Error));
             }
@@ -121,17 +122,20 @@ fn is_stale(entry: &ProducerEntry, known: Option<&producers::ProducerEntry>, see
     is_over && entry.current_txn_first_offset.is_some_and(|first| seen.is_some_and(|seen| seen >= first))
 }
 
-fn contradicts(entry: &ProducerEntry, known: &producers::ProducerEntry, is_proof: bool) -> bool {
+fn contradicts(entry: &ProducerEntry, known: &producers::ProducerEntry, seen: Option<Offset>, is_proof: bool) -> bool {
     if entry.producer_epoch != known.epoch {
         // A marker that the cleaner has emptied leaves an entry without an epoch.
         return known.epoch.0 >= 0 && (entry.producer_epoch < known.epoch || is_proof);
     }
     let transactions = match (entry.current_txn_first_offset, known.transaction_first_offset) {
-        (None, Some(_)) => true,
+        (None, Some(_)) => is_proof,
         (Some(said), Some(seen)) => said > seen || (is_proof && said != seen),
         _ => false,
     };
+    // Brokers of 0.11 counted the marker as the producer's last batch.
+    let is_marker = entry.last_offset.is_some() && entry.last_offset == seen && seen != known.last_data_offset();
     let batches = match (entry.last_offset, known.last_batch()) {
+        _ if is_marker => false,
         (None, Some(_)) => true,
         (Some(_), None) => is_proof,
         (Some(said), Some(seen)) if said == seen.last_offset => {

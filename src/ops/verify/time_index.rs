@@ -33,7 +33,12 @@ pub(super) struct TimedLog {
     pub(super) is_legacy: bool,
     /// Whether the batches follow each other in offsets.
     pub(super) has_ordered_batches: bool,
+    /// When the log file was last modified: retention goes by it where the index is empty.
+    pub(super) modified: TimestampMs,
 }
+
+/// A segment that counts as so much older than it is will be deleted before its time.
+const TOO_OLD_MS: i64 = 10 * 60 * 1000;
 
 impl TimeIndexCheck {
     pub(super) fn new(base: Offset, file: IndexFile) -> Self {
@@ -97,7 +102,7 @@ impl TimeIndexCheck {
     /// What is wrong with the index by itself, its log unknown.
     pub(super) fn finish_alone(mut self, place: &Place, context: &SegmentContext, out: &mut Vec<Finding>) {
         self.is_unsure = true;
-        let log = TimedLog { is_legacy: false, has_ordered_batches: true };
+        let log = TimedLog { is_legacy: false, has_ordered_batches: true, modified: TimestampMs(0) };
         let _ = self.finish(log, place, context, out);
     }
 
@@ -149,10 +154,14 @@ impl TimeIndexCheck {
         let start = Position((self.followed.saturating_sub(1) as u64).saturating_mul(TIME_INDEX_ENTRY as u64));
         let size_bytes = self.file.size_bytes.saturating_sub(start.0);
         let finding = place.finding_at(FindingId::TimeIndexLastEntryLow, start, size_bytes);
-        let mut severity = context.index_severity(finding.severity);
-        if log.is_legacy && last.is_none() {
-            severity = severity.min(Severity::Info);
-        }
+        // What retention takes for the time of the youngest record.
+        let believed = self.index().last().map_or(log.modified, |entry| entry.timestamp);
+        let severity = match () {
+            () if log.is_legacy && last.is_none() => Severity::Info,
+            () if largest.0.saturating_sub(believed.0) > TOO_OLD_MS => Severity::Critical,
+            () => finding.severity,
+        };
+        let severity = context.index_severity(severity);
         let found = last.map_or(TimestampMs(-1), |entry| entry.timestamp);
         Some(finding.with_severity(severity).with_facts(Fact::Timestamp(largest), Fact::Timestamp(found)))
     }

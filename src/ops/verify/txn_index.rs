@@ -91,7 +91,7 @@ fn check_entries(
         let is_possible = follows
             && entry.last_offset >= context.base_offset
             && entry.first_offset <= entry.last_offset
-            && entry.last_stable_offset > entry.first_offset;
+            && entry.last_stable_offset.0 >= 0;
         let is_right = match marker {
             Some(marker) => fits(entry, marker, log),
             None => log.is_damaged,
@@ -111,9 +111,12 @@ fn check_entries(
 /// 2.8 wrote entries for markers without data.
 fn fits(entry: &AbortedTransaction, marker: &AbortMarker, log: MarkedLog) -> bool {
     match marker.ended {
+        Some(_) if log.has_gaps || log.is_damaged => marker.ended.is_some_and(|e| entry.first_offset <= e.first_offset),
         Some(ended) => {
-            entry.first_offset == ended.first_offset
-                || ((log.has_gaps || log.is_damaged) && entry.first_offset < ended.first_offset)
+            // A follower sees transactions that begin later in the same fetch.
+            let is_stable =
+                entry.last_stable_offset == ended.last_stable_offset || entry.last_stable_offset > entry.last_offset;
+            entry.first_offset == ended.first_offset && is_stable
         }
         None => log.has_gaps || log.is_damaged || entry.first_offset == entry.last_offset,
     }
