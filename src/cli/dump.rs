@@ -13,10 +13,11 @@ use super::exit::ExitStatus;
 use super::inputs::{PathArgs, SelectionArgs};
 use crate::format::message::InternalTopic;
 use crate::format::{LeaderEpoch, Offset, ProducerId};
-use crate::logdir::names::{FileKind, FileName};
+use crate::logdir::names::{FileKind, FileName, RootName};
 use crate::logdir::{Input, SingleFile};
 use crate::ops::dump::{
-    Amount, Decode, DecodedRecord, DumpError, DumpOptions, Dumper, Event, Filter, Isolation, Output, Range, Show,
+    Amount, Decode, DecodedRecord, DumpError, DumpOptions, Dumper, Event, FileShape, Filter, Isolation, Output, Range,
+    Show,
 };
 use crate::ops::{RecordLimits, Severity};
 use crate::render::dump::{HumanLines, JsonLines, Payload};
@@ -284,10 +285,15 @@ fn dump_input(
 }
 
 fn dump_file(file: &SingleFile, dumper: &mut Dumper<'_>) -> Result<Result<(), DumpError>, CliError> {
-    let base_offset = match file.name {
-        FileName::Segment { base, kind: FileKind::Log, .. } => base,
-        FileName::KraftCheckpoint { .. } => Offset(0),
-        _ => return Err(CliError::usage(format!("{}: this kind of file cannot be dumped", file.path.display()))),
+    let base_offset = match (file.name, file.root_name) {
+        (FileName::Segment { base, kind: FileKind::Log, .. }, _) => base,
+        (FileName::KraftCheckpoint { .. }, _) | (_, RootName::BootstrapCheckpoint) => Offset(0),
+        _ => {
+            let Some(shape) = FileShape::of(file.path.file_name().unwrap_or_default()) else {
+                return Err(CliError::usage(format!("{}: this is no file that Kafka writes", file.path.display())));
+            };
+            return Ok(dumper.other_file(file.path.clone(), file.topic_partition.clone(), shape));
+        }
     };
     Ok(dumper.log_file(file.path.clone(), file.topic_partition.clone(), base_offset))
 }

@@ -488,3 +488,60 @@ fn the_shipped_shop_reads_as_a_person_would_want_it() {
     }
     assert_eq!(output.text().lines().count(), 2);
 }
+
+#[test]
+fn every_other_file_of_a_log_dir_is_shown_entry_by_entry() {
+    let mut seen = std::collections::BTreeMap::<String, usize>::new();
+    for root in ["modern-4.x", "modern-2.8.2", "eras"].map(packs::unpacked) {
+        for relative in support::files_below(&root) {
+            let path = root.join(&relative);
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let is_data = relative.components().any(|part| part.as_os_str() == "dir");
+            let ends = |suffixes: &[&str]| suffixes.iter().any(|suffix| name.ends_with(suffix));
+            let is_shown =
+                ends(&["index", ".snapshot", "checkpoint", "meta.properties", "partition.metadata", "quorum-state"]);
+            // Padded indexes are long and dull.
+            if !is_data || !is_shown || ends(&[".checkpoint"]) || std::fs::metadata(&path).unwrap().len() > 100_000 {
+                continue;
+            }
+            let output = run(["dump", "--format", "json", path.to_str().unwrap()]).expect_status(0);
+            let lines = output.json_lines();
+            let summary = lines.last().unwrap();
+            assert_eq!((&summary["complete"], &summary["damage"]), (&true.into(), &0.into()), "{}", path.display());
+            let size = std::fs::metadata(&path).unwrap().len() as usize;
+            let entry_size =
+                [("timeindex", 12), ("txnindex", 34), ("index", 8)].into_iter().find(|(e, _)| name.ends_with(e));
+            if let Some((_, entry_size)) = entry_size {
+                assert_eq!(lines.len() - 1, size / entry_size, "{}", path.display());
+            }
+            for line in &lines {
+                *seen.entry(line["type"].as_str().unwrap().to_owned()).or_default() += 1;
+            }
+        }
+    }
+    let types: Vec<&str> = seen.keys().map(String::as_str).collect();
+    let all = [
+        "aborted_transaction",
+        "checkpoint_entry",
+        "leader_epoch",
+        "offset_index_entry",
+        "producer_state",
+        "property",
+        "summary",
+        "time_index_entry",
+    ];
+    assert_eq!(types, all, "{seen:?}");
+}
+
+#[test]
+fn a_damaged_small_file_shows_what_can_be_read_and_what_is_wrong() {
+    let sandbox = Sandbox::empty();
+    let path = sandbox.write("leader-epoch-checkpoint", b"0\n2\n0 0\nfive 42\n");
+    let output = run(["dump", "--format", "json", path.to_str().unwrap()]).expect_status(1);
+    let lines = output.json_lines();
+    assert_eq!((&lines[0]["type"], &lines[0]["start_offset"]), (&"leader_epoch".into(), &0.into()));
+    assert_eq!((&lines[1]["type"], &lines[1]["id"]), (&"damage".into(), &"leader-epoch-malformed".into()));
+    let path = sandbox.write("orders-0/notes.txt", b"hello");
+    let output = run(["dump", path.to_str().unwrap()]).expect_status(2);
+    assert!(output.stderr.contains("this is no file that Kafka writes"), "{}", output.stderr);
+}

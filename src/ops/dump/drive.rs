@@ -12,14 +12,18 @@ use rayon::ThreadPool;
 
 use super::committed::CommittedView;
 use super::event::{DumpSummary, Event, Source};
-use super::log::{LogPieces, Piece, show_piece, start_position};
+use super::files::FileShape;
+use super::log::{Content, LogPieces, Piece, show_piece, start_position};
 use super::{Amount, DumpOptions, Isolation};
 use crate::format::{Offset, Position};
-use crate::logdir::{PartitionDir, ReadError, Segment, SegmentFile, TopicPartition};
+use crate::logdir::{IoMode, PartitionDir, ReadError, Segment, SegmentFile, TopicPartition};
 use crate::ops::{Progress, RecordReader};
 
 /// Index files larger than this are not read to find a place.
 const MOST_INDEX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The largest file beside a log that is shown.
+const MOST_SMALL_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Turns an event into bytes at the end of a buffer. Called on any thread.
 pub type Output<'o> = dyn Fn(&Event<'_>, &mut Vec<u8>) + Sync + 'o;
@@ -142,7 +146,22 @@ impl<'a> Dumper<'a> {
         self.progress.expect(file.size());
         let source = Arc::new(Source { log_dir: Arc::new(path.clone()), topic_partition, path, base_offset });
         let end = self.options.filter.offsets.end;
-        let pieces = LogPieces::new(&source, None, &file, Position(0), end);
+        self.show(LogPieces::new(&source, None, &file, Position(0), end))
+    }
+
+    /// Shows the entries of a file that is no log and was named itself.
+    pub fn other_file(
+        &mut self,
+        path: PathBuf,
+        topic_partition: Option<TopicPartition>,
+        shape: FileShape,
+    ) -> Result<(), DumpError> {
+        let bytes = SegmentFile::open(&path, IoMode::Pread)?.read_whole(MOST_SMALL_BYTES)?;
+        let source = Source { log_dir: Arc::new(path.clone()), topic_partition, path, base_offset: Offset(0) };
+        self.show([Piece { source: Arc::new(source), view: None, content: Content::File(shape, bytes) }])
+    }
+
+    fn show(&mut self, pieces: impl IntoIterator<Item = Piece>) -> Result<(), DumpError> {
         match self.options.amount {
             Amount::First(limit) => self.show_first(pieces, limit),
             Amount::Last(count) => {
@@ -195,7 +214,7 @@ impl<'a> Dumper<'a> {
         Ok(())
     }
 
-    fn show_first(&mut self, pieces: LogPieces<'_>, limit: u64) -> Result<(), DumpError> {
+    fn show_first(&mut self, pieces: impl IntoIterator<Item = Piece>, limit: u64) -> Result<(), DumpError> {
         let mut reader = self.take_reader();
         let mut bytes = Vec::new();
         for piece in pieces {
@@ -284,7 +303,7 @@ impl<'a> Dumper<'a> {
         self.put_lines(last)
     }
 
-    fn last_lines(&mut self, pieces: LogPieces<'_>, count: u64) -> VecDeque<Vec<u8>> {
+    fn last_lines(&mut self, pieces: impl IntoIterator<Item = Piece>, count: u64) -> VecDeque<Vec<u8>> {
         let mut reader = self.take_reader();
         let mut lines: VecDeque<Vec<u8>> = VecDeque::new();
         for piece in pieces {

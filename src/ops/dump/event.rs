@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::files::FileEntry;
 use crate::format::record::Record;
 use crate::format::{BatchHeader, Offset};
 use crate::logdir::TopicPartition;
@@ -53,6 +54,8 @@ pub enum Event<'a> {
     Batch(BatchEvent<'a>),
     /// A record.
     Record(RecordEvent<'a>),
+    /// An entry of a file that is no log.
+    Entry(&'a Source, &'a FileEntry),
     /// A range that could not be shown, or a batch whose records could not.
     Damage(&'a Finding),
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::committed::CommittedView;
 use super::event::{BatchEvent, DumpSummary, Event, RecordEvent, Source};
+use super::files::FileShape;
 use super::{DumpOptions, Show};
 use crate::format::offset_index::OffsetIndex;
 use crate::format::record::Record;
-use crate::format::{Offset, Position};
+use crate::format::{Offset, Position, len_u64};
 use crate::logdir::{LogScanner, Scanned, SegmentFile};
 use crate::ops::{BatchContent, Finding, FindingId, Location, RecordReader, RecordsError, SoundBatches, SoundItem};
 
@@ -30,6 +31,8 @@ pub(super) enum Content {
     Run { file: Arc<SegmentFile>, start: Position, end: Position },
     /// Something else between two runs.
     Damage(Box<Finding>),
+    /// A whole file that is no log.
+    File(FileShape, Vec<u8>),
 }
 
 /// Cuts one log file into pieces.
@@ -141,6 +144,16 @@ pub(super) fn show_piece(
             summary.bytes = finding.location.size_bytes.unwrap_or(0);
             summary.is_incomplete = matches!(finding.id, FindingId::LogUnreadableRange | FindingId::LimitReached);
             let _ = visit(&Event::Damage(finding));
+        }
+        Content::File(shape, bytes) => {
+            summary.bytes = len_u64(bytes.len());
+            let fault = shape.read(bytes, &mut |entry| visit(&Event::Entry(&piece.source, &entry)).is_continue());
+            if let Some(fault) = fault {
+                summary.damage = 1;
+                let location = location_of(&piece.source);
+                let finding = Finding::new(shape.fault_id(), location).with_cause(fault.kind);
+                let _ = visit(&Event::Damage(&finding));
+            }
         }
         Content::Run { file, start, end } => {
             let mut scanner = LogScanner::over(file, *start, *end);

@@ -34,6 +34,10 @@ impl HumanLines {
         match event {
             Event::Record(event) => self.push_record(event, out),
             Event::Batch(event) => self.push_batch(event, out),
+            Event::Entry(source, entry) => {
+                let path = untrusted_path(&source.path);
+                push(out, format_args!("{path} {}", super::entries::sentence(entry)));
+            }
             Event::Damage(finding) => self.push_damage(finding, out),
         }
         out.push(b'\n');

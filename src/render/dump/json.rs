@@ -1,12 +1,13 @@
 //! JSON Lines. Every field is described in segtool-json(5).
 
 use super::decoded;
+use super::entries;
 use super::names::{codec_name, timestamp_type_name};
 use super::payload::Payload;
 use crate::format::{BatchHeader, Cursor, Shape};
 use crate::logdir::TopicPartition;
 use crate::ops::Finding;
-use crate::ops::dump::{BatchEvent, Decode, DumpSummary, Event, RecordEvent, Source};
+use crate::ops::dump::{BatchEvent, Decode, DumpSummary, Event, FileEntry, RecordEvent, Source};
 use crate::render::finding::push_place_and_facts;
 use crate::render::json_text::{push_flag, push_member_bytes, push_name, push_number, push_optional};
 use crate::render::untrusted::push_hex_byte;
@@ -26,6 +27,7 @@ impl JsonLines {
         match event {
             Event::Record(event) => self.push_record(event, out),
             Event::Batch(event) => push_batch(event, out),
+            Event::Entry(source, entry) => push_entry(source, entry, out),
             Event::Damage(finding) => push_damage(finding, out),
         }
         out.extend_from_slice(b"}\n");
@@ -186,6 +188,21 @@ fn push_batch(event: &BatchEvent<'_>, out: &mut Vec<u8>) {
     push_flag(out, header.is_transactional());
     push_next(out, "control");
     push_flag(out, header.is_control());
+}
+
+fn push_entry(source: &Source, entry: &FileEntry, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"type\":");
+    push_word(out, entries::type_name(entry));
+    out.push(b',');
+    push_member_bytes(out, "path", Some(source.path.as_os_str().as_encoded_bytes()));
+    // A checkpoint speaks of partitions of its own.
+    if let (Some(topic_partition), false) = (&source.topic_partition, matches!(entry, FileEntry::Checkpoint { .. })) {
+        out.push(b',');
+        push_member_bytes(out, "topic", Some(topic_partition.topic_bytes()));
+        push_next(out, "partition");
+        push_number(out, topic_partition.partition());
+    }
+    entries::push_json(entry, out);
 }
 
 fn push_checksum(out: &mut Vec<u8>, checksum: u32) {

@@ -1,6 +1,7 @@
 //! The events of a dump as lines: for people, and as JSON Lines.
 
 mod decoded;
+mod entries;
 mod human;
 mod json;
 mod names;
