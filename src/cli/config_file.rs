@@ -63,6 +63,7 @@ pub struct BrokerConfig {
     pub transaction_state_log_segment_bytes: Option<i64>,
     pub default_replication_factor: Option<i64>,
     pub num_partitions: Option<i64>,
+    pub node_id: Option<i64>,
 }
 
 /// A name that sets nothing but looks as if it were meant to.

@@ -12,9 +12,9 @@ use super::exit::ExitStatus;
 use super::inputs::PathArgs;
 use super::start_settings::{BrokerArgs, start_settings};
 use crate::format::Uuid;
-use crate::logdir::{Input, LogDir};
+use crate::logdir::{Input, LogDir, ReadError, ReadErrorKind};
 use crate::ops::broker::load::Shutdown;
-use crate::ops::preflight::{Options, Report, StartInput, inspect};
+use crate::ops::preflight::{BrokenLogDir, Options, Report, StartInput, inspect};
 use crate::render::preflight::{render_human, render_json};
 
 /// Say what the broker will do to its log dirs at its next start
@@ -67,10 +67,10 @@ pub fn run(args: &PreflightArgs, context: &mut Context<'_>) -> Result<ExitStatus
         topic_ids: args.topic_ids.iter().cloned().collect::<BTreeMap<_, _>>(),
         io: context.io_mode(),
     };
-    let inputs = start_inputs(&args.paths)?;
+    let (inputs, broken) = start_inputs(&args.paths)?;
     let pool = context.thread_pool()?;
     let progress = context.progress("preflight");
-    let report = inspect(&inputs, &options, &pool, &*progress).ok_or(CliError::Interrupted)?;
+    let report = inspect(&inputs, &broken, &options, &pool, &*progress).ok_or(CliError::Interrupted)?;
     drop(progress);
     for error in &report.unreadable {
         context.note(&format!("warning: {error}"));
@@ -88,10 +88,23 @@ fn status_of(report: &Report, context: &Context<'_>) -> ExitStatus {
     if report.unreadable.is_empty() { status } else { status.merge(ExitStatus::Incomplete) }
 }
 
-/// The log dirs of the start. A partition directory stands for itself in the log dir around it.
-fn start_inputs(paths: &PathArgs) -> Result<Vec<StartInput>, CliError> {
+/// The log dirs of the start, and those that are none. A partition directory stands for itself in the log dir around it.
+fn start_inputs(paths: &PathArgs) -> Result<(Vec<StartInput>, Vec<BrokenLogDir>), CliError> {
     let mut inputs: Vec<StartInput> = Vec::new();
-    for input in paths.open()? {
+    let mut broken = Vec::new();
+    for path in &paths.paths {
+        let is_one_of_many = paths.paths.len() > 1;
+        let input = match Input::open(path) {
+            Err(error) if is_one_of_many && is_missing(&error) => {
+                broken.push(BrokenLogDir::Missing(path.clone()));
+                continue;
+            }
+            Ok(Input::File(_)) if is_one_of_many => {
+                broken.push(BrokenLogDir::NotADirectory(path.clone()));
+                continue;
+            }
+            opened => opened?,
+        };
         match input {
             Input::LogDir(log_dir) => {
                 let is_narrowed = !paths.selection.topic_partition.is_empty();
@@ -108,7 +121,11 @@ fn start_inputs(paths: &PathArgs) -> Result<Vec<StartInput>, CliError> {
             }
         }
     }
-    Ok(inputs)
+    Ok((inputs, broken))
+}
+
+fn is_missing(error: &ReadError) -> bool {
+    matches!(&error.kind, ReadErrorKind::Io(error) if error.kind() == std::io::ErrorKind::NotFound)
 }
 
 fn add_partition(inputs: &mut Vec<StartInput>, log_dir: &Path, name: OsString) -> Result<(), CliError> {

@@ -133,4 +133,5 @@ pub(super) const SETTINGS: &[Setting] = &[
     int(&[plain("transaction.state.log.segment.bytes")], 1, |c| &mut c.transaction_state_log_segment_bytes),
     int(&[plain("default.replication.factor")], 1, |c| &mut c.default_replication_factor),
     int(&[plain("num.partitions")], 1, |c| &mut c.num_partitions),
+    int(&[plain("node.id"), plain("broker.id")], -1, |c| &mut c.node_id),
 ];

@@ -69,6 +69,7 @@ pub(super) fn start_settings(config: &BrokerConfig) -> StartSettings {
         retention: retention_settings(config, delete),
         compaction: if compact { Compaction::On } else { Compaction::Off },
         producer_expiration_ms: config.producer_id_expiration_ms,
+        node_id: config.node_id.and_then(|id| i32::try_from(id).ok()).filter(|id| *id >= 0),
         tiering: match config.remote_log_storage_system_enable {
             Some(true) => Tiering::On,
             _ => Tiering::Off,

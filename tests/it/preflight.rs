@@ -43,7 +43,7 @@ fn predict(case: &DamagedCase, version: &str) -> Report {
 fn inspect_dir(path: &Path, options: &Options) -> Report {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let inputs = [StartInput { log_dir: LogDir::open(path).unwrap(), only: None }];
-    inspect(&inputs, options, &pool, &Hidden).unwrap()
+    inspect(&inputs, &[], options, &pool, &Hidden).unwrap()
 }
 
 /// Every recorded start: case, version, start, verdict.

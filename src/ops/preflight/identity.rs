@@ -14,9 +14,12 @@ pub(super) struct IdentityFailure {
     pub(super) reason: FindingId,
 }
 
-/// What is wrong with the identities of the log dirs of one broker, in their order. Where no log dir has the file nothing is
+/// What is wrong with the identities of the log dirs of one broker, in their order; `configured` is `node.id`. Where no log dir has the file nothing is
 /// asked, unless one holds a metadata log: copies of data are looked at without it.
-pub(super) fn check_identities(log_dirs: &[LogDir]) -> Result<Vec<IdentityFailure>, ReadError> {
+pub(super) fn check_identities(
+    log_dirs: &[LogDir],
+    configured: Option<i32>,
+) -> Result<Vec<IdentityFailure>, ReadError> {
     let mut failures = Vec::new();
     let mut first: Option<MetaProperties> = None;
     let mut directory_ids: Vec<Uuid> = Vec::new();
@@ -44,11 +47,12 @@ pub(super) fn check_identities(log_dirs: &[LogDir]) -> Result<Vec<IdentityFailur
         }
         let is_repeated = properties.directory_id.is_some_and(|id| id.is_reserved() || directory_ids.contains(&id));
         directory_ids.extend(properties.directory_id);
+        let is_other = configured.is_some() && configured != properties.node_id;
         let differs = first.as_ref().is_some_and(|first| {
             first.node_id != properties.node_id
                 || matches!((&first.cluster_id, &properties.cluster_id), (Some(a), Some(b)) if a != b)
         });
-        if is_repeated || differs {
+        if is_repeated || is_other || differs {
             fail(FailureKind::StartFails, FindingId::MetaPropertiesConflict);
         }
         first.get_or_insert(properties);

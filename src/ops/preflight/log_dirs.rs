@@ -29,6 +29,15 @@ pub struct StartInput {
     pub only: Option<Vec<OsString>>,
 }
 
+/// A path that a broker is told is a log dir, and that is none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BrokenLogDir {
+    /// Nothing is there: a disk that is not mounted. A broker that has other log dirs does not start.
+    Missing(PathBuf),
+    /// A file is there: a broker that has other log dirs goes on without it.
+    NotADirectory(PathBuf),
+}
+
 /// Offsets of a checkpoint by partition.
 type Offsets = BTreeMap<(String, i32), Offset>;
 
@@ -51,6 +60,7 @@ struct Start<'a> {
 /// Predicts the start of a broker over these log dirs. `None` where the user has asked to stop.
 pub fn inspect(
     inputs: &[StartInput],
+    broken: &[BrokenLogDir],
     options: &Options,
     pool: &rayon::ThreadPool,
     progress: &dyn Progress,
@@ -60,6 +70,7 @@ pub fn inspect(
         Start { options, rules, progress, fatals: Vec::new(), findings: Vec::new(), unreadable: Vec::new() };
     let log_dirs: Vec<LogDir> = inputs.iter().map(|input| input.log_dir.clone()).collect();
     start.check_log_dirs(inputs, &log_dirs);
+    start.check_broken(broken);
     let mut partitions = Vec::new();
     let mut clean_shutdown = !inputs.is_empty();
     for input in inputs {
@@ -138,7 +149,7 @@ impl Start<'_> {
 
     /// What concerns log dirs as a whole: identities, names of directories, partitions that are there twice.
     fn check_log_dirs(&mut self, inputs: &[StartInput], log_dirs: &[LogDir]) {
-        match check_identities(log_dirs) {
+        match check_identities(log_dirs, self.options.settings.node_id) {
             Ok(failures) => {
                 for failure in failures {
                     if let Some(log_dir) = log_dirs.get(failure.index) {
@@ -170,6 +181,20 @@ impl Start<'_> {
             for input in inputs {
                 self.check_remote_cache(&input.log_dir);
             }
+        }
+    }
+
+    fn check_broken(&mut self, broken: &[BrokenLogDir]) {
+        for broken in broken {
+            let (kind, log_dir) = match broken {
+                BrokenLogDir::Missing(path) => (FailureKind::StartFails, path),
+                BrokenLogDir::NotADirectory(path) => (FailureKind::LogDirOffline, path),
+            };
+            let reason = FindingId::MetaPropertiesMalformed;
+            let location = Location::of_path(log_dir, None, PathBuf::new());
+            self.findings.push(Finding::new(reason, location).with_severity(Severity::Critical));
+            let log_dir = log_dir.clone();
+            self.fatals.push(Fatal { kind, log_dir, path: PathBuf::new(), reason, every_start: true });
         }
     }
 

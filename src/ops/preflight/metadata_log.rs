@@ -39,6 +39,10 @@ pub(super) fn predict_metadata_log(
         let failure = StartFailure { kind: FailureKind::StartFails, reason, file, position };
         Ok(failed(start, failure, EveryStart::Fails))
     };
+    let misnamed = start.image.files().find(|(name, _)| FileName::parse(name) == FileName::InvalidCheckpointName);
+    if let Some((name, _)) = misnamed {
+        return fails(FindingId::SegmentNameInvalid, name.to_os_string(), None);
+    }
     let quorum_state = OsString::from("quorum-state");
     if let Some(bytes) = start.image.read_small(&quorum_state, MOST_TEXT_BYTES)?
         && QuorumState::parse(&bytes).fault.is_some()

@@ -23,6 +23,8 @@ pub struct StartSettings {
     pub compaction: Compaction,
     /// `producer.id.expiration.ms`, where it is set.
     pub producer_expiration_ms: Option<i64>,
+    /// `node.id`, where it is set.
+    pub node_id: Option<i32>,
     /// `remote.log.storage.system.enable`.
     pub tiering: Tiering,
 }
