@@ -23,6 +23,7 @@ mod man;
 mod plan_capacity;
 mod preflight;
 mod recorded_batches;
+mod retain;
 mod small_files;
 mod support;
 mod synth;

@@ -7,13 +7,14 @@ use std::path::Path;
 use segtool::format::{TimestampMs, Uuid};
 use segtool::logdir::{IoMode, LogDir};
 use segtool::ops::broker::index_rules::IndexSettings;
+use segtool::ops::broker::load::Shutdown;
 use segtool::ops::broker::retention::RetentionSettings;
 use segtool::ops::broker::{FailureKind, RecordFormat};
 use segtool::ops::preflight::{Options, Outcome, PartitionReport, Report, StartInput, StartSettings, inspect};
 use segtool::ops::{Hidden, PartitionImage};
 use serde_json::Value;
 
-use super::support::{DamagedCase, Start, damaged_case, packs, sha256_hex};
+use super::support::{DamagedCase, Start, damaged_case, packs, run_at, sha256_hex};
 
 const VERSIONS: [&str; 3] = ["4.4.0", "3.9.1", "2.8.2"];
 
@@ -118,8 +119,19 @@ fn differences(report: &Report, verdict: &Value) -> Vec<String> {
     for partition in served(report).into_iter().filter(|_| !is_twice) {
         let image = partition.image.as_ref().unwrap();
         differences.extend(file_differences(image, &partition.dir_name, verdict));
+        differences.extend(retention_differences(partition, verdict));
     }
     differences
+}
+
+/// How many segments the first pass of retention deletes, where that was recorded.
+fn retention_differences(partition: &PartitionReport, verdict: &Value) -> Option<String> {
+    let reads = verdict.get("reads")?.as_array()?;
+    let name = partition.topic_partition.to_string();
+    let read = reads.iter().find(|read| read["partition"] == name.as_str())?;
+    let deleted = usize::try_from(read.get("retention")?.get("deletedSegments")?.as_u64()?).unwrap();
+    let predicted = partition.retention_deletes.len();
+    (predicted != deleted).then(|| format!("retention deletes {predicted} segments, broker {deleted}"))
 }
 
 /// Files of the image against those that the broker left after an orderly stop, names, sizes and bytes.
@@ -166,4 +178,204 @@ fn every_recorded_start_is_predicted_file_by_file() {
     });
     assert!(starts > 1500, "{starts} recorded starts");
     assert!(wrong.is_empty(), "{} of {starts} starts:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn records_lost_are_those_that_were_sound_and_can_no_longer_be_fetched() {
+    let lost = |name: &str, start: Start| {
+        let report = predict(&damaged_case(name, start), "4.4.0");
+        let partition = &report.partitions[0];
+        (partition.records_lost, partition.log_end_offset_before.0, partition.log_end_offset_after.0)
+    };
+    // 42 to 44 are in the damaged batch; the broker also cuts 45 to 59 and deletes the segment from 60 on.
+    assert_eq!(lost("flip-crc", Start::Unclean), (45, 90, 42));
+    assert_eq!(lost("flip-crc", Start::Clean), (0, 90, 90));
+    // A clean start believes the index, and hides what lies between its wrong end and the real one.
+    assert_eq!(lost("recovery-point-ahead-and-torn-tail", Start::Clean), (27, 87, 60));
+    assert_eq!(lost("duplicate-batch-at-end", Start::Clean), (30, 90, 60));
+    assert_eq!(lost("log-start-ahead-of-end", Start::Clean), (90, 90, 400));
+    // Below the log start nothing can be lost any more.
+    assert_eq!(lost("log-start-ahead-after-truncation", Start::Unclean), (53, 90, 37));
+    assert_eq!(lost("leftover-deleted-only-copy", Start::Unclean), (30, 90, 90));
+    assert_eq!(lost("leftover-swap-shorter-than-group", Start::Clean), (18, 90, 90));
+    assert_eq!(lost("offset-overflow-in-segment", Start::Unclean), (0, 2_147_483_713, 2_147_483_713));
+}
+
+#[test]
+fn reasons_name_what_the_broker_stumbles_over() {
+    for (name, start, expected) in [
+        ("torn-middle-segment", Start::Unclean, "batch-torn-tail"),
+        ("length-zero", Start::Unclean, "batch-length-invalid"),
+        ("tail-17-zero-bytes-middle-segment", Start::Unclean, "log-zero-tail"),
+        ("log-start-ahead-of-end", Start::Clean, "log-start-beyond-log-end"),
+        ("index-missing-first-segment", Start::Clean, "offset-index-missing"),
+        ("timeindex-padded-1-entry-first-segment", Start::Clean, "time-index-zero-padded"),
+        ("epoch-file-nuls", Start::Clean, "leader-epoch-malformed"),
+        ("stray-directory-lost-found", Start::Clean, "stray-directory"),
+        ("recovery-point-nuls", Start::Clean, "checkpoint-malformed"),
+        ("non-transactional-batch-in-open-transaction", Start::Clean, "transaction-foreign-batch"),
+        ("txnindex-version-256", Start::Clean, "txn-index-version-unknown"),
+        ("partition-metadata-other-id", Start::Clean, "topic-id-conflict"),
+        ("stray-log-name-not-a-number", Start::Clean, "segment-name-invalid"),
+        ("tail-1-stray-byte", Start::Clean, "log-trailing-bytes"),
+    ] {
+        let report = predict(&damaged_case(name, start), "4.4.0");
+        let of_fatal = report.fatal.iter().map(|fatal| fatal.reason);
+        let reasons: Vec<&str> = report
+            .partitions
+            .iter()
+            .flat_map(|partition| partition.reasons.iter().copied())
+            .chain(of_fatal)
+            .map(segtool::ops::FindingId::as_str)
+            .collect();
+        assert!(reasons.contains(&expected), "{name}: {reasons:?}");
+    }
+}
+
+#[test]
+fn a_padded_time_index_makes_retention_delete_young_records() {
+    let report = predict(&damaged_case("timeindex-padded-all-closed-segments", Start::Clean), "4.4.0");
+    let partition = &report.partitions[0];
+    assert_eq!(partition.records_lost, 0);
+    assert!(partition.records_misled() >= 60, "{:?}", partition.retention_deletes);
+    assert_eq!(report.summary.records_misled, partition.records_misled());
+}
+
+/// Logs of one file each, made byte by byte, and every segment recovered.
+#[test]
+fn recorded_starts_over_odd_logs_are_predicted_file_by_file() {
+    let mut wrong = Vec::new();
+    let mut starts = 0;
+    for case in packs::cases("odd") {
+        for version in VERSIONS {
+            let Ok(bytes) = std::fs::read(case.join(format!("truth/start-{version}.json"))) else { continue };
+            let verdict: Value = serde_json::from_slice(&bytes).unwrap();
+            if verdict.get("outcome").is_none() {
+                continue;
+            }
+            starts += 1;
+            let mut options = Options::at(TimestampMs(1_760_001_800_000));
+            options.version = version.parse().unwrap();
+            let report = inspect_dir(&case.join("dir"), &options);
+            let differences = differences(&report, &verdict);
+            if !differences.is_empty() {
+                wrong.push(format!("{} {version}: {}", case.display(), differences.join("; ")));
+            }
+        }
+    }
+    assert!(starts > 200, "{starts} recorded starts");
+    assert!(wrong.is_empty(), "{} of {starts} starts:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Whole brokers, with metadata log, several log dirs, tiered storage.
+#[test]
+fn recorded_starts_of_whole_brokers_are_predicted() {
+    // File modes are not kept, and root reads everything.
+    const NOT_HERE: [&str; 2] = ["jbod-read-only", "jbod-unreadable"];
+    let mut wrong = Vec::new();
+    let mut starts = 0;
+    for case in packs::cases("odd") {
+        let name = case.file_name().unwrap().to_str().unwrap().to_owned();
+        for version in ["3.9.1", "4.4.0"] {
+            let Ok(bytes) = std::fs::read(case.join(format!("truth/start-{version}.json"))) else { continue };
+            let verdict: Value = serde_json::from_slice(&bytes).unwrap();
+            let Some(settings) = verdict.get("settings").filter(|_| !NOT_HERE.contains(&&*name)) else { continue };
+            starts += 1;
+            let has_started = verdict["started"].as_bool().unwrap();
+            let loses_log_dir = verdict["log"].as_array().unwrap().iter().any(|line| {
+                let line = line.as_str().unwrap();
+                line.contains("LogDirFailureChannel") || line.contains("Error while reading meta.properties file")
+            });
+            let expected = match (has_started, loses_log_dir) {
+                (false, _) => "startup_fails",
+                (true, true) => "log_dir_offline",
+                (true, false) => "",
+            };
+            let found = whole_broker(&case.join("dir"), version, settings);
+            if found != expected {
+                wrong.push(format!("{name} {version}: {found} instead of {expected}"));
+            }
+        }
+    }
+    assert!(starts > 90, "{starts} recorded starts");
+    assert!(wrong.is_empty(), "{} of {starts} starts:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The kind of failure that the command line predicts; empty for a start that succeeds.
+fn whole_broker(log_dir: &Path, version: &str, settings: &Value) -> String {
+    let sandbox = super::support::Sandbox::empty();
+    let settings = settings.as_object().unwrap().iter();
+    // The recorded brokers were node 1.
+    let lines: String = settings.map(|(key, value)| format!("{key}={}\n", value.as_str().unwrap())).collect();
+    let config = sandbox.write("server.properties", format!("node.id=1\n{lines}").as_bytes());
+    let (first, second) = (log_dir.join("d1"), log_dir.join("d2"));
+    let log_dirs = if first.is_dir() { vec![first, second] } else { vec![log_dir.to_path_buf()] };
+    let version = version.rsplit_once('.').unwrap().0;
+    let mut args: Vec<std::ffi::OsString> =
+        ["preflight", "--format", "json", "--kafka-version", version, "--config"].map(Into::into).to_vec();
+    args.push(config.into());
+    args.extend(log_dirs.into_iter().map(Into::into));
+    let output = run_at(1_760_001_800_000, args);
+    output.json()["fatal"]["kind"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn healthy_log_dirs_lose_nothing_however_they_were_stopped() {
+    let mut log_dirs = 0;
+    for family in ["modern-4.x", "modern-3.9.1", "modern-2.8.2", "eras", "clients", "internal"] {
+        for case in packs::cases(family) {
+            for log_dir in log_dirs_of(&case.join("dir")) {
+                log_dirs += 1;
+                for version in ["4.4", "3.9", "2.8"] {
+                    for shutdown in [Shutdown::Clean, Shutdown::Unclean] {
+                        let mut options = Options::at(TimestampMs(1_700_000_000_000));
+                        (options.version, options.assume) = (version.parse().unwrap(), Some(shutdown));
+                        let report = inspect_dir(&log_dir, &options);
+                        let is_lossless = report.fatal.is_none() && report.summary.truncated == 0;
+                        let numbers = (report.summary.records_lost, report.summary.bytes_lost);
+                        assert!(is_lossless, "{} {version} {shutdown:?}: {:?}", log_dir.display(), report.fatal);
+                        assert_eq!(numbers, (0, 0), "{} {version} {shutdown:?}", log_dir.display());
+                    }
+                }
+            }
+        }
+    }
+    assert!(log_dirs > 100, "{log_dirs} log dirs");
+}
+
+/// The log dirs of a case: itself, or one for each broker or disk.
+fn log_dirs_of(dir: &Path) -> Vec<std::path::PathBuf> {
+    let Ok(listed) = LogDir::open(dir) else { return Vec::new() };
+    let is_log_dir = listed
+        .directories()
+        .iter()
+        .any(|member| member.name.topic_partition().is_some_and(|_| member.name.is_loaded()))
+        && !listed.directories().iter().any(|member| member.entry.name.to_str().unwrap().starts_with("broker-"));
+    if is_log_dir {
+        return vec![dir.to_path_buf()];
+    }
+    listed.directories().iter().map(|member| dir.join(&member.entry.name)).collect()
+}
+
+#[test]
+fn the_report_for_people_is_one_sentence_and_a_line_for_each_partition_that_matters() {
+    let case = damaged_case("flip-crc", Start::Unclean);
+    let now = i64::try_from(case.now_ms).unwrap();
+    let config = case.config.to_str().unwrap();
+    let output = run_at(now, ["preflight", "--config", config, case.sandbox.path().to_str().unwrap()]).expect_status(1);
+    let expected = "Kafka 4.4 starts after a crash\n\
+        plain-0: truncated, 45 records lost, 00000000000000000030.log cut at 781, 1.01 KiB gone, 1 segments deleted, \
+        log end 90 becomes 42 (batch-crc-mismatch)\n\
+        Starting this broker now would destroy 45 records in 1 partitions.\n";
+    assert_eq!(output.text(), expected);
+    let healthy = run_at(now, ["preflight", "--assume", "clean", case.sandbox.path().to_str().unwrap()]);
+    assert!(healthy.text().ends_with("Starting this broker now would destroy nothing in 1 partitions.\n"), "{healthy}");
+}
+
+#[test]
+fn preflight_leaves_everything_as_it_is() {
+    let case = damaged_case("leftover-swap-replaces-two", Start::Unclean);
+    let before = super::support::Tree::of(case.sandbox.path());
+    run_at(0, ["preflight", case.sandbox.path().to_str().unwrap()]);
+    assert_eq!(super::support::Tree::of(case.sandbox.path()), before);
 }

@@ -79,7 +79,7 @@ impl<'a> Accountant<'a> {
         Self { before, compaction, io, covered: None, records: RecordReader::default(), loss: Loss::default() }
     }
 
-    /// Does not count what lies below an offset: it is kept elsewhere.
+    /// Does not count what lies below an offset: it is kept elsewhere, or below the log start.
     pub(super) fn covered_below(mut self, offset: Option<Offset>) -> Self {
         self.covered = offset;
         self
@@ -147,8 +147,12 @@ impl<'a> Accountant<'a> {
         while let Some(item) = batches.next_item() {
             if let SoundItem::Batch(batch) = item {
                 let header = *batch.header();
-                let is_covered = self.covered.is_some_and(|covered| header.next_offset() <= covered);
-                let count = if is_covered { 0 } else { records_in(&batch, &mut self.records) };
+                let count = match self.covered.map(|covered| header.next_offset().0.saturating_sub(covered.0)) {
+                    Some(..=0) => 0,
+                    // Of a batch across the border no more records lie behind it than offsets.
+                    Some(behind) => records_in(&batch, &mut self.records).min(behind.unsigned_abs()),
+                    None => records_in(&batch, &mut self.records),
+                };
                 self.loss.add(&header, lost(&header, count));
             }
         }

@@ -127,11 +127,18 @@ pub(super) fn predict_loaded(
         (Compaction::Off, Compaction::Off) => Compaction::Off,
         _ => Compaction::On,
     };
-    let loss = Accountant::new(&start.image, compaction, options.io).covered_below(covered).of_load(&loaded)?;
+    let account =
+        |covered| Accountant::new(&start.image, compaction, options.io).covered_below(covered).of_load(&loaded);
+    let mut loss = account(covered.max(Some(start.log_start)))?;
+    // A log start beyond all data was never the log's: what lies below it counts after all.
+    if loss.end.is_some_and(|end| end < start.log_start) {
+        loss = account(covered)?;
+    }
     explain_events(&mut report, start, &loaded, options)?;
     take_loss(&mut report, loss, &loaded);
     report.outcome = outcome_of(&report, &loaded, start);
-    if !matches!(start.name, DirName::ClusterMetadata(_)) {
+    // The metadata log goes by snapshots, and stray replicas are left alone.
+    if !matches!(start.name, DirName::ClusterMetadata(_) | DirName::Stray { .. }) {
         retention_pass::add(&mut report, &loaded, options, rules)?;
     }
     finish_reasons(&mut report);
@@ -309,7 +316,9 @@ fn explain_events(
             FileSuffix::Deleted => FindingId::LeftoverDeleted,
             FileSuffix::None => match FileName::parse(name) {
                 FileName::Segment { base, kind, .. }
-                    if kind.is_index() && !start.image.has(&file_name(base, FileKind::Log)) =>
+                    if kind.is_index()
+                        && !start.image.has(&file_name(base, FileKind::Log))
+                        && !loaded.image.has(name) =>
                 {
                     FindingId::IndexWithoutLog
                 }
