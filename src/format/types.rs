@@ -81,19 +81,21 @@ impl Position {
 }
 
 impl Sequence {
-    /// The sequence `delta` records on, wrapping from 2^31 - 1 to 0 (`DefaultRecordBatch.incrementSequence`).
+    /// The sequence `delta` records on, wrapping from 2^31 - 1 to 0 (`DefaultRecordBatch.incrementSequence`, whose own arithmetic
+    /// wraps too: damaged headers have any delta).
     pub fn increment(self, delta: i32) -> Self {
-        let sum = i64::from(self.0) + i64::from(delta);
-        let limit = i64::from(i32::MAX);
-        let wrapped = if sum > limit { sum - limit - 1 } else { sum };
-        Self(i32::try_from(wrapped).unwrap_or(i32::MAX))
+        if self.0 > i32::MAX.wrapping_sub(delta) {
+            return Self(delta.wrapping_sub(i32::MAX.wrapping_sub(self.0)).wrapping_sub(1));
+        }
+        Self(self.0.wrapping_add(delta))
     }
 
-    /// The sequence `delta` records before this one, wrapping from 0 to 2^31 - 1.
+    /// The sequence `delta` records before this one, wrapping from 0 to 2^31 - 1 (`DefaultRecordBatch.decrementSequence`).
     pub fn decrement(self, delta: i32) -> Self {
-        let difference = i64::from(self.0) - i64::from(delta);
-        let wrapped = if difference < 0 { difference + i64::from(i32::MAX) + 1 } else { difference };
-        Self(i32::try_from(wrapped).unwrap_or(i32::MAX))
+        if self.0 < delta {
+            return Self(i32::MAX.wrapping_sub(delta.wrapping_sub(self.0)).wrapping_add(1));
+        }
+        Self(self.0.wrapping_sub(delta))
     }
 }
 
@@ -128,5 +130,11 @@ mod tests {
         assert_eq!(Sequence(i32::MAX - 2).increment(5), Sequence(2));
         assert_eq!(Sequence(2).decrement(5), Sequence(i32::MAX - 2));
         assert_eq!(Sequence(7).decrement(7), Sequence(0));
+    }
+
+    #[test]
+    fn damaged_deltas_give_the_sequences_that_java_gives() {
+        assert_eq!(Sequence(0).increment(-1), Sequence(i32::MAX));
+        assert_eq!(Sequence(544_173_413).increment(-159_338_496), Sequence(-1_762_648_731));
     }
 }

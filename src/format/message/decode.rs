@@ -251,7 +251,24 @@ pub fn decode_control(type_id: i16, value: &[u8]) -> Result<Message<'_>, DecodeE
         error,
     })?;
     let stored = body.fields.field("version").and_then(Value::as_int).and_then(|number| i16::try_from(number).ok());
-    Ok(message(schema, type_id, stored.unwrap_or(0), body))
+    let mut message = message(schema, type_id, stored.unwrap_or(0), body);
+    if type_id == 2 && message.version > 0 {
+        add_directory_ids(&mut message.fields);
+    }
+    Ok(message)
+}
+
+/// A leader change that calls itself version 1 is read as version 0 and shown as version 1, whose voters have a directory id: the
+/// zero one, since none was read.
+fn add_directory_ids(fields: &mut Struct<'_>) {
+    for list in ["voters", "grantingVoters"] {
+        let Some(Value::Array(voters)) = fields.field_mut(list) else { continue };
+        for voter in voters {
+            if let Value::Struct(voter) = voter {
+                voter.fields.push(("voterDirectoryId", Value::Uuid([0; 16])));
+            }
+        }
+    }
 }
 
 fn read_frame_number(cursor: &mut Cursor<'_>, field: FrameField) -> Result<i16, DecodeError> {
@@ -368,6 +385,16 @@ mod tests {
             count += 1;
         }
         assert!(count >= 8, "{count}");
+    }
+
+    #[test]
+    fn a_leader_change_of_version_1_shows_directory_ids_that_were_not_read() {
+        let value = bytes("000100000001020000000100020000000100");
+        let message = decode_control(2, &[&value[..], &[0]].concat()).unwrap();
+        assert_eq!((message.record, message.version), ("LeaderChangeMessage", 1));
+        let Some(Value::Array(voters)) = message.fields.field("voters") else { panic!("{message:?}") };
+        let Some(Value::Struct(voter)) = voters.first() else { panic!("{message:?}") };
+        assert_eq!(voter.fields, [("voterId", Value::Int(1)), ("voterDirectoryId", Value::Uuid([0; 16]))]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(super) fn dump_producer_snapshot(path: &Path, options: &Options, visit: &mut
     };
     let snapshot = ProducerSnapshot::parse(&bytes);
     if snapshot.fault.is_some() {
-        return visit(Event::Trouble(Trouble::Snapshot(fault_of(&snapshot.content, bytes.len()))));
+        return visit(Event::Trouble(Trouble::Snapshot(fault_of(&snapshot.content, &bytes))));
     }
     for entry in &snapshot.content.entries {
         visit(Event::Producer(entry))?;
@@ -46,12 +46,13 @@ pub(super) fn dump_producer_snapshot(path: &Path, options: &Options, visit: &mut
 }
 
 /// What Kafka's reader meets first: it reads everything before it looks at the checksum.
-fn fault_of(snapshot: &ProducerSnapshot, size_bytes: usize) -> SnapshotFault {
-    let available = size_bytes.saturating_sub(SNAPSHOT_HEADER);
+fn fault_of(snapshot: &ProducerSnapshot, bytes: &[u8]) -> SnapshotFault {
+    let available = bytes.len().saturating_sub(SNAPSHOT_HEADER);
+    let version = bytes.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
     let count = snapshot.stated_count;
-    if size_bytes >= 2 && snapshot.version != SNAPSHOT_VERSION {
-        SnapshotFault::Version(snapshot.version)
-    } else if size_bytes < SNAPSHOT_HEADER {
+    if let Some(version) = version.filter(|version| *version != SNAPSHOT_VERSION) {
+        SnapshotFault::Version(version)
+    } else if bytes.len() < SNAPSHOT_HEADER {
         SnapshotFault::Short
     } else if count < 0 {
         SnapshotFault::NegativeCount
