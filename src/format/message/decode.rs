@@ -389,8 +389,8 @@ mod tests {
 
     #[test]
     fn a_leader_change_of_version_1_shows_directory_ids_that_were_not_read() {
-        let value = bytes("000100000001020000000100020000000100");
-        let message = decode_control(2, &[&value[..], &[0]].concat()).unwrap();
+        let value = bytes("00010000000102000000010002000000010000");
+        let message = decode_control(2, &value).unwrap();
         assert_eq!((message.record, message.version), ("LeaderChangeMessage", 1));
         let Some(Value::Array(voters)) = message.fields.field("voters") else { panic!("{message:?}") };
         let Some(Value::Struct(voter)) = voters.first() else { panic!("{message:?}") };
