@@ -120,6 +120,8 @@ pub struct Environment {
     pub no_color: bool,
     /// The time of the run.
     pub now: TimestampMs,
+    /// Numbers that nobody can foresee.
+    pub random: [u64; 2],
 }
 
 /// A command's surroundings.

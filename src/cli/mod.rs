@@ -4,6 +4,7 @@
 //! command line can be run in-process through [`run`].
 
 pub mod args;
+pub mod compact;
 pub mod config_file;
 pub mod context;
 pub mod dump;
@@ -55,6 +56,8 @@ const EXIT_STATUS: &str = "Exit status: 0 done, 1 findings remain, 2 not done or
 /// What segtool can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Keep the latest record of each key, as the broker's log cleaner does
+    Compact(Box<compact::CompactArgs>),
     /// Print a shell's completion script
     Completions(man::CompletionsArgs),
     /// Print records, batches and the entries of other files
@@ -104,6 +107,7 @@ pub fn run(
 
 fn dispatch(command: &Command, context: &mut Context<'_>) -> Result<ExitStatus, CliError> {
     match command {
+        Command::Compact(args) => compact::run(args, context),
         Command::Completions(args) => man::run_completions(args, context),
         Command::Dump(args) => dump::run(args, context),
         Command::Locate(args) => locate::run(args, context),

@@ -1,6 +1,7 @@
 //! The process around a command line: its streams, its environment, its clock, and the one line for a bug.
 
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -45,5 +46,12 @@ fn environment() -> Environment {
         terminal_width: terminal_size::terminal_size().map(|(width, _)| width.0),
         no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
         now: TimestampMs(jiff::Timestamp::now().as_millisecond()),
+        random: random(),
     }
+}
+
+/// The keys of the standard library's hash maps are drawn from the system.
+fn random() -> [u64; 2] {
+    let state = RandomState::new();
+    [state.hash_one(0u8), state.hash_one(1u8)]
 }

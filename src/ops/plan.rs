@@ -22,6 +22,10 @@ pub enum PlanReason {
     Retention(RetentionRule),
     /// The active segment is to be deleted, so that a new one is begun.
     Rolled,
+    /// Records go that a later one, or time, has overtaken.
+    Cleaned,
+    /// What is left of it is in the file of an earlier segment.
+    Merged,
     /// It follows from a change of another file.
     Follows,
 }
@@ -89,6 +93,8 @@ pub enum BlockerKind {
     DirtyRatio,
     /// A record without a key in a cleaned topic.
     UnkeyedRecord,
+    /// A broker's cleaner dies of what is in this segment.
+    Uncleanable,
 }
 
 impl BlockerKind {
@@ -104,6 +110,7 @@ impl BlockerKind {
             Self::ActiveSegment => "active-segment",
             Self::DirtyRatio => "dirty-ratio",
             Self::UnkeyedRecord => "unkeyed-record",
+            Self::Uncleanable => "uncleanable",
         }
     }
 }

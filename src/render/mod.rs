@@ -4,6 +4,7 @@ pub mod base64;
 pub mod capacity;
 pub mod catalogue;
 pub mod chart;
+pub mod compact;
 pub mod dump;
 pub mod finding;
 mod findings;

@@ -11,7 +11,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use crate::format::Offset;
 
 /// Bytes of a slot: sixteen of digest, eight of offset.
-const SLOT_BYTES: u64 = 24;
+pub(super) const SLOT_BYTES: u64 = 24;
 /// What a slot holds that is free: the memory comes zeroed, and nothing of it is touched before it is used.
 const FREE: u64 = 0;
 

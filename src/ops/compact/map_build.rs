@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::failure::{CleanFailure, UncleanableKind};
-use super::key_map::{Digest, KeyMap};
+use super::key_map::{Digest, KeyMap, SLOT_BYTES};
 use super::options::CompactOptions;
 use super::segments::{CleanerLog, LogSegment};
 use super::select::{LogState, Selection};
@@ -24,6 +24,14 @@ pub(super) struct Mapped {
     pub(super) latest: Offset,
     /// Whether all of the dirty part is in it.
     pub(super) coverage: Coverage,
+}
+
+impl Mapped {
+    /// An empty map that speaks of all offsets below this one.
+    pub(super) fn nothing_up_to(end: Offset) -> Result<Self, CleanFailure> {
+        let map = KeyMap::new(2 * SLOT_BYTES, 1.0).map_err(CleanFailure::MapTooSmall)?;
+        Ok(Self { map, latest: Offset(end.0.saturating_sub(1)), coverage: Coverage::Complete })
+    }
 }
 
 /// How much of the dirty part a map holds.

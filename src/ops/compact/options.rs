@@ -26,6 +26,16 @@ pub enum Rounds {
     UntilClean,
 }
 
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Purpose {
+    /// What a broker would do.
+    #[default]
+    Clean,
+    /// Also what a round would do that a broker does not make yet.
+    Explain,
+}
+
 /// The settings of topic and broker, under Kafka's names.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CleanerSettings {
@@ -94,6 +104,8 @@ pub struct CompactOptions {
     pub unkeyed: UnkeyedRecords,
     /// How many rounds are made.
     pub rounds: Rounds,
+    /// What is asked for.
+    pub purpose: Purpose,
     /// The secret of this run's key digests.
     pub digest_key: DigestKey,
     /// Bytes that verdicts on batches may take in memory.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::failure::{CleanFailure, Uncleanable};
 use super::filter::LastRecords;
-use super::options::{CompactOptions, Rounds};
-use super::round::{RoundInput, RoundReport, Tallies, run_round};
+use super::options::{CompactOptions, Purpose, Rounds};
+use super::round::{RoundInput, RoundReport, Tallies, run_idle_round, run_round};
 use super::segments::{CleanerLog, LogSegment, segment_file};
 use super::select::{CheckpointUse, LogState, Selection, select};
 use super::tally::{Accounting, SegmentTally};
@@ -90,6 +90,17 @@ pub struct CleanedPartition {
     pub accounting: Accounting,
     /// What the cleaner's checkpoint will say, where that changes.
     pub checkpoint: Option<Offset>,
+    /// What a round would do that is not made; only if it was asked for.
+    pub if_cleaned: Option<IfCleaned>,
+}
+
+/// What a round would do that a broker does not make yet.
+#[derive(Clone, PartialEq, Debug)]
+pub struct IfCleaned {
+    /// The round.
+    pub round: RoundReport,
+    /// What would become of each log file.
+    pub segments: Vec<SegmentTally>,
 }
 
 /// Cleans a partition, as far as a broker would. Nothing is written.
@@ -114,7 +125,15 @@ pub fn clean_partition(
         tallies: Tallies::default(),
         rounds: Vec::new(),
     };
-    let (left, uncleanable) = run.rounds_of(&mut log)?;
+    let (left, mut uncleanable) = run.rounds_of(&mut log)?;
+    let mut if_cleaned = None;
+    if options.purpose == Purpose::Explain && run.rounds.is_empty() && uncleanable.is_none() {
+        match run.would_be(&log, &left) {
+            Ok(round) => if_cleaned = round,
+            Err(CleanFailure::Uncleanable(found)) => uncleanable = Some(found),
+            Err(failure) => return Err(failure.into()),
+        }
+    }
     let (rounds, tallies) = (run.rounds, run.tallies);
     for base in tallies.keys() {
         let name = segment_file(*base, FileKind::Log);
@@ -140,6 +159,7 @@ pub fn clean_partition(
         segments,
         accounting,
         checkpoint,
+        if_cleaned,
     })
 }
 
@@ -225,6 +245,16 @@ impl Run<'_> {
                 Err(failure) => return Err(failure),
             }
         }
+    }
+
+    /// A round regardless of whether a broker would make it; the log stays as it is.
+    fn would_be(&self, log: &CleanerLog, selection: &Selection) -> Result<Option<IfCleaned>, CleanFailure> {
+        let (mut log, mut tallies) = (log.clone(), Tallies::default());
+        let is_dirty = selection.cleanable_bytes > 0 && selection.first_dirty < selection.first_uncleanable;
+        let run = if is_dirty { run_round } else { run_idle_round };
+        let round = run(&self.round, &mut log, selection.clone(), &mut tallies)?;
+        let segments: Vec<SegmentTally> = tallies.into_values().collect();
+        Ok((!segments.is_empty()).then_some(IfCleaned { round, segments }))
     }
 
     fn select(&self, log: &CleanerLog, state: &LogState) -> Result<Selection, CleanFailure> {

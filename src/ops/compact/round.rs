@@ -10,7 +10,7 @@ use super::filter::{
     Judged, LastRecords, MarkerState, RecordFate, RecordsFate, Retention, RoundFilter, SegmentDeletes,
 };
 use super::group::group_segments;
-use super::map_build::{Coverage, build_map, read_marker};
+use super::map_build::{Coverage, Mapped, build_map, read_marker};
 use super::options::CompactOptions;
 use super::rewrite::{Rewriter, Rewritten, Shape, write_header_only};
 use super::segments::{CleanerLog, LogSegment, Source};
@@ -74,6 +74,28 @@ pub(super) fn run_round(
 ) -> Result<RoundReport, CleanFailure> {
     let (options, state) = (input.options, input.state);
     let mapped = build_map(log, state, &selection, options, input.reading)?;
+    clean_mapped(input, log, selection, &mapped, tallies)
+}
+
+/// The round that a log without dirty data would get if a record came in: only time takes something from it.
+pub(super) fn run_idle_round(
+    input: &RoundInput<'_>,
+    log: &mut CleanerLog,
+    selection: Selection,
+    tallies: &mut Tallies,
+) -> Result<RoundReport, CleanFailure> {
+    let mapped = Mapped::nothing_up_to(selection.first_uncleanable)?;
+    clean_mapped(input, log, selection, &mapped, tallies)
+}
+
+fn clean_mapped(
+    input: &RoundInput<'_>,
+    log: &mut CleanerLog,
+    selection: Selection,
+    mapped: &Mapped,
+    tallies: &mut Tallies,
+) -> Result<RoundReport, CleanFailure> {
+    let (options, state) = (input.options, input.state);
     let end = mapped.latest.next();
     let rules = options.rules.cleaner;
     let filter = RoundFilter {
@@ -149,6 +171,7 @@ struct GroupOutput {
 struct Examined {
     kept: u64,
     kept_tombstones: u64,
+    first_unkeyed: Option<Offset>,
     has_foreign_magic: bool,
     dropped: Dropped,
 }
@@ -283,6 +306,9 @@ impl<'p> CleanPass<'p> {
         let fate = if header.is_control() {
             let marker = read_marker(scanned, &view, &mut self.reader)?;
             let (fate, aborted) = self.transactions.on_control(header, marker);
+            if prior.is_none() {
+                self.tally(source).unlisted_aborts += self.transactions.take_unlisted_aborts();
+            }
             keep_aborted(aborted, output, header.position)?;
             fate
         } else {
@@ -349,6 +375,9 @@ impl<'p> CleanPass<'p> {
             } else {
                 kept.drop_next();
                 examined.dropped.count(fate, 1);
+                if fate == RecordFate::Unkeyed {
+                    examined.first_unkeyed.get_or_insert(record.offset);
+                }
             }
             ControlFlow::Continue(())
         });
@@ -456,10 +485,9 @@ impl<'p> CleanPass<'p> {
     }
 
     fn count(&mut self, source: Offset, view: &BatchView<'_>, verdict: &Verdict<'_>, examined: &Examined) {
-        let horizon = match verdict {
-            Verdict::Rewrite(rewrite) => rewrite.horizon,
-            _ => view.horizon(self.filter.rules.delete_retention),
-        };
+        let before = view.horizon(self.filter.rules.delete_retention);
+        let is_unstamped = before.is_none();
+        let horizon = if let Verdict::Rewrite(rewrite) = verdict { rewrite.horizon } else { before };
         let tally = self.tally(source);
         let accounting = &mut tally.accounting;
         if view.prior.is_none() {
@@ -468,16 +496,22 @@ impl<'p> CleanPass<'p> {
         }
         accounting.records_kept = accounting.records_kept.saturating_add(examined.kept);
         accounting.dropped.add(&examined.dropped);
+        tally.first_unkeyed = tally.first_unkeyed.or(examined.first_unkeyed);
         match verdict {
             Verdict::Copy => tally.batches_copied += 1,
             Verdict::Drop => {}
             Verdict::HeaderOnly { .. } => tally.batches_emptied += 1,
             Verdict::Rewrite(_) => tally.batches_rewritten += 1,
         }
-        if view.header.is_control() {
-            tally.markers.count(horizon, examined.kept);
+        let is_new = horizon.is_some() && is_unstamped;
+        let (waiting, count) = if view.header.is_control() {
+            (&mut tally.markers, examined.kept)
         } else {
-            tally.tombstones.count(horizon, examined.kept_tombstones);
+            (&mut tally.tombstones, examined.kept_tombstones)
+        };
+        if count > 0 {
+            waiting.count(horizon, count);
+            waiting.stamped_now += if is_new { count } else { 0 };
         }
     }
 }

@@ -90,7 +90,9 @@ pub struct Waiting {
     pub removable_at: BTreeMap<TimestampMs, u64>,
     /// Those whose instants are beyond the list.
     pub later: u64,
-    /// Those that wait for a first round to set their time.
+    /// Those of the above whose instant the round has set.
+    pub stamped_now: u64,
+    /// Those without an instant: times of segments decide, or the instant is beyond all time.
     pub unstamped: u64,
 }
 
@@ -135,6 +137,10 @@ pub struct SegmentTally {
     pub crc_mismatches: Vec<CrcMismatch>,
     /// Batches with a wrong checksum, all of them.
     pub crc_mismatch_count: u64,
+    /// The first record without a key that goes.
+    pub first_unkeyed: Option<Offset>,
+    /// Abort markers of data that no transaction index lists: it stays as if it were committed.
+    pub unlisted_aborts: u64,
     /// Tombstones that stay.
     pub tombstones: Waiting,
     /// Markers that stay.

@@ -48,6 +48,7 @@ pub(super) struct PassTransactions {
     pending: BTreeSet<Pending>,
     aborted: HashMap<ProducerId, Aborted>,
     committed: HashSet<ProducerId>,
+    unlisted_aborts: u64,
 }
 
 /// An entry in the order in which transactions begin.
@@ -125,9 +126,20 @@ impl PassTransactions {
             Marker::Commit | Marker::Emptied => (TransactionFate::CanGo, None),
             Marker::Abort => match self.aborted.remove(&producer_id) {
                 Some(aborted) if aborted.data == Data::Seen => (TransactionFate::Stays, Some(aborted.entry)),
+                None if self.committed.contains(&producer_id) => {
+                    self.unlisted_aborts += 1;
+                    (TransactionFate::CanGo, None)
+                }
                 _ => (TransactionFate::CanGo, None),
             },
         }
+    }
+}
+
+impl PassTransactions {
+    /// Markers, since the last time this was asked, of aborted transactions that no index lists.
+    pub(super) fn take_unlisted_aborts(&mut self) -> u64 {
+        std::mem::take(&mut self.unlisted_aborts)
     }
 }
 

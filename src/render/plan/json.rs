@@ -238,6 +238,8 @@ pub fn reason_name(reason: PlanReason) -> &'static str {
         PlanReason::Finding(id) => id.as_str(),
         PlanReason::Retention(rule) => rule_name(rule),
         PlanReason::Rolled => "rolled",
+        PlanReason::Cleaned => "cleaned",
+        PlanReason::Merged => "merged",
         PlanReason::Follows => "follows",
     }
 }

@@ -13,8 +13,8 @@ use segtool::ops::broker::index_rules::IndexSettings;
 use segtool::ops::broker::load::Shutdown;
 use segtool::ops::broker::{KafkaVersion, RecordFormat, Rules};
 use segtool::ops::compact::{
-    CleanStop, CleanedPartition, CleanerSettings, CompactOptions, DigestKey, PartitionInput, Rounds, UnkeyedRecords,
-    clean_partition,
+    CleanStop, CleanedPartition, CleanerSettings, CompactOptions, DigestKey, PartitionInput, Purpose, Rounds,
+    UnkeyedRecords, clean_partition,
 };
 use segtool::ops::{Content, Hidden, PartitionImage};
 use serde_json::Value;
@@ -100,6 +100,7 @@ impl Recording {
             log_start_offset: Some(Offset(self.number("log_start_offset"))),
             unkeyed: UnkeyedRecords::Drop,
             rounds: Rounds::One,
+            purpose: Purpose::Clean,
             digest_key: DigestKey([7, 11]),
             most_verdict_bytes: 1 << 20,
             io: IoMode::Pread,

@@ -51,6 +51,7 @@ pub(crate) fn run_at<S: AsRef<OsStr>>(now_ms: i64, args: impl IntoIterator<Item 
         terminal_width: None,
         no_color: true,
         now: TimestampMs(now_ms),
+        random: [1, 2],
     };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let status = segtool::cli::run(args.clone(), environment, &mut stdout, &mut stderr).code();
