@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::error::{ReadError, ReadErrorKind};
-use super::reader::SegmentFile;
+use super::segment_file::SegmentFile;
 use crate::format::{Position, len_u64, len_usize};
 
 /// A piece of an assembled file.
@@ -102,7 +102,7 @@ impl Assembled {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reader::IoMode;
+    use super::super::segment_file::IoMode;
     use super::*;
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::error::ReadError;
-use super::reader::{IoMode, SegmentFile};
+use super::segment_file::{IoMode, SegmentFile};
 
 /// The largest index that is read into memory where it cannot be mapped: ten times Kafka's default.
 const MOST_READ_BYTES: u64 = 128 * 1024 * 1024;

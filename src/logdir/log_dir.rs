@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::error::{ReadError, ReadErrorKind};
 use super::names::{CheckpointKind, DirName, FileKind, FileName, RootName};
 use super::partition::{DirEntry, PartitionDir, list_directory};
-use super::reader::{IoMode, SegmentFile, describe_type};
+use super::segment_file::{IoMode, SegmentFile, describe_type};
 use super::topic_partition::TopicPartition;
 
 /// The largest text file that is read: checkpoints, properties. A checkpoint of a million partitions has about 64 MB.

@@ -10,6 +10,7 @@ mod mapped;
 pub mod names;
 mod partition;
 mod reader;
+mod segment_file;
 mod topic_partition;
 
 pub use assembled::FilePart;
@@ -19,5 +20,6 @@ pub use index_file::IndexFile;
 pub use lock_probe::{LockHolder, probe_lock};
 pub use log_dir::{Input, LogDir, LogDirMember, SingleFile};
 pub use partition::{DirEntry, PartitionDir, PartitionFile, Segment, list_directory};
-pub use reader::{IoMode, LargeBatch, LogScanner, MOST_HELD, RangeReader, Resync, ScanStop, Scanned, SegmentFile};
+pub use reader::{LargeBatch, LogScanner, MOST_HELD, Resync, ScanStop, Scanned};
+pub use segment_file::{IoMode, RangeReader, SegmentFile};
 pub use topic_partition::{TopicPartition, is_legal_topic};

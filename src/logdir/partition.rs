@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{ReadError, ReadErrorKind};
 use super::names::{DirName, FileKind, FileName, FileSuffix};
-use super::reader::{IoMode, SegmentFile, describe_type};
+use super::segment_file::{IoMode, SegmentFile, describe_type};
 use super::topic_partition::TopicPartition;
 use crate::format::{Offset, TimestampMs};
 

@@ -1,15 +1,7 @@
-//! Files read by position, and the bulk scan of log files: one buffer, batch after batch, damage reported and never passed over.
+//! The bulk scan of log files: one buffer, batch after batch, damage reported and never passed over.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
-
-use super::assembled::{Assembled, FilePart};
-use super::error::{ReadError, ReadErrorKind};
-use super::mapped::MappedFile;
+use super::error::ReadError;
+use super::segment_file::{RangeReader, SegmentFile};
 use crate::format::resync::{self, ResyncBounds};
 use crate::format::{Batch, BatchHeader, CrcStream, HEADER_UP_TO_MAGIC, Position, len_u64, len_usize};
 
@@ -19,152 +11,6 @@ const READ_BYTES: usize = 512 * 1024;
 pub const MOST_HELD: u64 = 4 * 1024 * 1024;
 /// Bytes needed to read a header of any magic.
 const HEADER_BYTES: usize = crate::format::BATCH_HEADER;
-
-/// How bulk scans read.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum IoMode {
-    /// Positioned reads: a shrinking file or a bad sector is an ordinary error.
-    #[default]
-    Pread,
-    /// A memory map.
-    Mmap,
-}
-
-/// A regular file open for reading. Its size is that of the moment of opening.
-#[derive(Debug)]
-pub struct SegmentFile {
-    path: PathBuf,
-    size: u64,
-    source: Source,
-    map: Option<MappedFile>,
-}
-
-#[derive(Debug)]
-enum Source {
-    File(File),
-    Parts(Assembled),
-}
-
-/// Says in a word what a file type is, for errors.
-pub(crate) fn describe_type(file_type: std::fs::FileType) -> &'static str {
-    match () {
-        () if file_type.is_file() => "a regular file",
-        () if file_type.is_dir() => "a directory",
-        () if file_type.is_symlink() => "a symbolic link",
-        () if file_type.is_fifo() => "a FIFO",
-        () if file_type.is_socket() => "a socket",
-        () if file_type.is_block_device() || file_type.is_char_device() => "a device",
-        () => "something unknown",
-    }
-}
-
-impl SegmentFile {
-    /// Opens a file for reading. A directory, FIFO, socket or device is refused without waiting on it.
-    pub fn open(path: &Path, mode: IoMode) -> Result<Self, ReadError> {
-        // Without O_NONBLOCK opening a FIFO waits for a writer.
-        let nonblocking = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or(0);
-        let file = std::fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(nonblocking)
-            .open(path)
-            .map_err(|error| ReadError::io(path, error))?;
-        let metadata = file.metadata().map_err(|error| ReadError::io(path, error))?;
-        if !metadata.is_file() {
-            return Err(ReadError::new(path, ReadErrorKind::NotAFile { found: describe_type(metadata.file_type()) }));
-        }
-        let size = metadata.len();
-        let map = match mode {
-            IoMode::Mmap => Some(MappedFile::new(&file, size).map_err(|error| ReadError::io(path, error))?),
-            IoMode::Pread => None,
-        };
-        Ok(Self { path: path.to_path_buf(), size, source: Source::File(file), map })
-    }
-
-    /// A file that is put together from pieces of others; `path` is what errors call it.
-    pub fn assembled(path: &Path, parts: Vec<FilePart>) -> Self {
-        let parts = Assembled::new(parts);
-        Self { path: path.to_path_buf(), size: parts.size(), source: Source::Parts(parts), map: None }
-    }
-
-    /// The path it was opened by.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Bytes it had when it was opened.
-    pub fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Where it ends.
-    pub fn end(&self) -> Position {
-        Position(self.size)
-    }
-
-    /// All bytes, where the file is mapped.
-    pub fn mapped(&self) -> Option<&[u8]> {
-        self.map.as_ref().map(MappedFile::bytes)
-    }
-
-    /// Fills `buffer` from `position` on. Errors: what the disk refuses, and a file that has become shorter.
-    pub fn read_exact_at(&self, buffer: &mut [u8], position: Position) -> Result<(), ReadError> {
-        let file = match &self.source {
-            Source::File(file) => file,
-            Source::Parts(parts) => return parts.read_exact_at(buffer, position, &self.path),
-        };
-        let mut done = 0usize;
-        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            let at = position.advance(len_u64(done));
-            match file.read_at(rest, at.0) {
-                Ok(0) => {
-                    let kind = ReadErrorKind::Shrank { expected: self.size, position: at };
-                    return Err(ReadError::new(&self.path, kind));
-                }
-                Ok(count) => done += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(ReadError::new(&self.path, ReadErrorKind::IoAt { position: at, source })),
-            }
-        }
-        Ok(())
-    }
-
-    /// The whole file, which must be at most `limit` bytes: for indexes, snapshots, checkpoints.
-    pub fn read_whole(&self, limit: u64) -> Result<Vec<u8>, ReadError> {
-        if self.size > limit {
-            return Err(ReadError::new(&self.path, ReadErrorKind::TooLarge { size_bytes: self.size, limit }));
-        }
-        let mut bytes = vec![0; len_usize(self.size)];
-        self.read_exact_at(&mut bytes, Position(0))?;
-        Ok(bytes)
-    }
-
-    /// A reader over `[start, end)`.
-    pub fn range_reader(&self, start: Position, end: Position) -> RangeReader<'_> {
-        RangeReader { file: self, position: start, end: end.min(self.end()) }
-    }
-}
-
-/// Reads a range of a file in order.
-#[derive(Debug)]
-pub struct RangeReader<'f> {
-    file: &'f SegmentFile,
-    position: Position,
-    end: Position,
-}
-
-impl Read for RangeReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = len_usize(self.end.since(self.position));
-        let wanted = left.min(buffer.len());
-        let Some(part) = buffer.get_mut(..wanted) else { return Ok(0) };
-        self.file.read_exact_at(part, self.position).map_err(|error| match error.kind {
-            ReadErrorKind::Io(source) | ReadErrorKind::IoAt { source, .. } => source,
-            _ => io::Error::new(io::ErrorKind::InvalidData, error),
-        })?;
-        self.position = self.position.advance(len_u64(wanted));
-        Ok(wanted)
-    }
-}
 
 /// A batch met by a scan.
 #[derive(Clone, Copy, Debug)]
@@ -326,7 +172,7 @@ impl<'f> LogScanner<'f> {
     pub fn next_batch(&mut self) -> Result<Option<Scanned<'_>>, ScanStop> {
         let Some(header) = self.next_header()? else { return Ok(None) };
         let position = header.position;
-        if header.size_bytes > MOST_HELD && self.file.map.is_none() {
+        if header.size_bytes > MOST_HELD && self.file.mapped().is_none() {
             return Ok(Some(Scanned::Large(LargeBatch { header, file: self.file })));
         }
         if let Err(error) = self.ensure(position, len_usize(header.size_bytes)) {
@@ -360,7 +206,7 @@ impl<'f> LogScanner<'f> {
 
     /// The batch with this header, which must be the one that [`Self::next_batch`] gave last.
     pub fn latest(&self, header: &BatchHeader) -> Option<Scanned<'_>> {
-        if header.size_bytes > MOST_HELD && self.file.map.is_none() {
+        if header.size_bytes > MOST_HELD && self.file.mapped().is_none() {
             return Some(Scanned::Large(LargeBatch { header: *header, file: self.file }));
         }
         Batch::parse(self.held(header.position, len_usize(header.size_bytes)), header.position).ok().map(Scanned::Whole)
@@ -412,7 +258,7 @@ impl<'f> LogScanner<'f> {
     /// Sees to it that `len` bytes from `position` on are held.
     #[inline]
     fn ensure(&mut self, position: Position, len: usize) -> Result<(), ReadError> {
-        if self.file.map.is_some() {
+        if self.file.mapped().is_some() {
             return Ok(());
         }
         let held_end = self.buffer_start.advance(len_u64(self.filled));
@@ -465,7 +311,7 @@ impl<'f> LogScanner<'f> {
     /// What is held from `position` to the end of the buffer or of the scan, 512 KiB at most.
     fn held_from(&self, position: Position) -> &[u8] {
         let left = len_usize(self.end.since(position)).min(READ_BYTES);
-        if self.file.map.is_some() {
+        if self.file.mapped().is_some() {
             return self.held(position, left);
         }
         let held = len_usize(self.buffer_start.advance(len_u64(self.filled)).since(position));
@@ -507,7 +353,7 @@ impl<'f> LogScanner<'f> {
     }
 
     fn is_sound(&mut self, header: &BatchHeader) -> Result<bool, ReadError> {
-        if header.size_bytes > MOST_HELD && self.file.map.is_none() {
+        if header.size_bytes > MOST_HELD && self.file.mapped().is_none() {
             return Ok(LargeBatch { header: *header, file: self.file }.computed_crc()? == header.crc);
         }
         let len = len_usize(header.size_bytes);
@@ -529,6 +375,8 @@ pub enum Resync {
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::ReadErrorKind;
+    use super::super::segment_file::IoMode;
     use super::*;
     use crate::format::Offset;
 
