@@ -8,6 +8,7 @@ use super::Cli;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::ExitStatus;
+use crate::render::catalogue::findings_page;
 
 /// Print a man page
 #[derive(Clone, Debug, Args)]
@@ -29,7 +30,9 @@ pub struct CompletionsArgs {
 pub fn run(args: &ManArgs, context: &mut Context<'_>) -> Result<ExitStatus, CliError> {
     let wanted =
         args.command.as_deref().map_or("segtool.1".into(), |command| PathBuf::from(format!("segtool-{command}.1")));
-    let Some((_, page)) = pages()?.into_iter().find(|(name, _)| *name == wanted) else {
+    // Pages that are no command's have other sections.
+    let is_wanted = |name: &Path| name == wanted || name.file_stem() == wanted.file_stem();
+    let Some((_, page)) = pages()?.into_iter().find(|(name, _)| is_wanted(name)) else {
         return Err(CliError::usage(format!("there is no command {}", args.command.as_deref().unwrap_or_default())));
     };
     context.write(&page)?;
@@ -54,6 +57,7 @@ pub fn pages() -> Result<Vec<(PathBuf, Vec<u8>)>, CliError> {
         let path = Path::new(&name).with_extension("1");
         pages.push((path, page(&command.clone().display_name(name))?));
     }
+    pages.push((PathBuf::from("segtool-findings.7"), findings_page()));
     Ok(pages)
 }
 
