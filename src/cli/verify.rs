@@ -64,6 +64,7 @@ pub fn run(args: &VerifyArgs, context: &mut Context<'_>) -> Result<ExitStatus, C
         limits: RecordLimits { most: context.globals.max_memory, ..RecordLimits::default() },
         io: context.io_mode(),
         now: Some(context.now()),
+        ..Options::default()
     };
     let inputs: Vec<Input> = args.paths.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?;
     let pool = context.thread_pool()?;

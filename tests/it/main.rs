@@ -29,3 +29,4 @@ mod small_files;
 mod support;
 mod synth;
 mod tidy;
+mod verify;

@@ -171,8 +171,6 @@ impl Reporter<'_> {
         let reads_all = seen.count >= u64::try_from(self.header.records_count.unwrap_or(0)).unwrap_or(0);
         match &error.kind {
             FormatErrorKind::LimitReached { .. } => FindingId::LimitReached,
-            // zstd exists, but not for legacy messages.
-            FormatErrorKind::UnknownValue { field: "compression type", .. } => FindingId::BatchPayloadUndecodable,
             FormatErrorKind::Mismatch { shape: Shape::InnerMessage, field: "compression type", .. } => {
                 FindingId::LegacyInnerCodec
             }
@@ -186,8 +184,10 @@ impl Reporter<'_> {
                 FindingId::BatchRecordsCountMismatch
             }
             FormatErrorKind::LengthOutOfRange { shape: Shape::BatchHeader, .. } => FindingId::BatchRecordsCountMismatch,
-            FormatErrorKind::Decompression { .. } => FindingId::BatchPayloadUndecodable,
-            FormatErrorKind::LengthOutOfRange { shape: Shape::LegacyMessage | Shape::InnerMessage, .. } => {
+            // zstd exists, but not for legacy messages.
+            FormatErrorKind::Decompression { .. }
+            | FormatErrorKind::UnknownValue { field: "compression type", .. }
+            | FormatErrorKind::LengthOutOfRange { shape: Shape::LegacyMessage | Shape::InnerMessage, .. } => {
                 FindingId::BatchPayloadUndecodable
             }
             _ => FindingId::RecordMalformed,

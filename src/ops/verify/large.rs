@@ -7,7 +7,7 @@ use super::input::SegmentInput;
 use super::options::Options;
 use super::scan::{Companions, SegmentDone, fold_of, open_log, unopened};
 use super::segment::{ProducerBatch, SegmentFold};
-use crate::format::Position;
+use crate::format::{Offset, Position};
 use crate::logdir::{ReadError, SegmentFile};
 use crate::ops::{Finding, SoundBatches, SoundItem};
 
@@ -20,6 +20,8 @@ pub(super) struct LargeSegment {
     fold: SegmentFold,
     /// How far the walk has come.
     position: Position,
+    /// The offset after the last sound batch.
+    expected: Offset,
 }
 
 impl LargeSegment {
@@ -27,7 +29,8 @@ impl LargeSegment {
         let file = open_log(&segment, options);
         let size_bytes = file.as_ref().map_or(0, SegmentFile::size);
         let fold = fold_of(&segment, &mut companions, size_bytes);
-        Self { segment, companions, file, fold, position: Position(0) }
+        let expected = segment.context.base_offset;
+        Self { segment, companions, file, fold, position: Position(0), expected }
     }
 
     pub(super) fn place(&self) -> &Place {
@@ -54,6 +57,7 @@ impl LargeSegment {
         for facts in facts {
             producers.extend(self.fold.batch(facts));
             self.position = facts.header.end();
+            self.expected = facts.header.next_offset();
         }
         producers
     }
@@ -67,8 +71,7 @@ impl LargeSegment {
         }
         let (place, context) = (self.fold.place().clone(), *self.fold.context());
         let mut inspector = BatchInspector::new(options, self.segment.partition.numbering());
-        let expected = self.fold.end_offset();
-        let mut batches = SoundBatches::from(file, context.base_offset, self.position).expecting(expected);
+        let mut batches = SoundBatches::from(file, context.base_offset, self.position).expecting(self.expected);
         while batches.position() < until {
             match batches.next_item() {
                 None => break,
@@ -76,6 +79,7 @@ impl LargeSegment {
                 Some(SoundItem::Batch(batch)) => {
                     let facts = inspector.inspect(&batch, &place, &context);
                     producers.extend(self.fold.batch(&facts));
+                    self.expected = facts.header.next_offset();
                 }
             }
         }

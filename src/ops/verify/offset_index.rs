@@ -4,6 +4,7 @@
 use super::batch::BatchFacts;
 use super::context::{Place, SegmentContext};
 use super::index_file::{IndexFile, WrongSlots};
+use super::time_index::IndexedLog;
 use crate::format::offset_index::{OFFSET_INDEX_ENTRY, OffsetIndex, OffsetIndexEntry};
 use crate::format::{Offset, Position};
 use crate::ops::{Finding, FindingId};
@@ -100,14 +101,13 @@ impl OffsetIndexCheck {
     /// What is wrong with the index by itself, its log unknown.
     pub(super) fn finish_alone(mut self, place: &Place, context: &SegmentContext, out: &mut Vec<Finding>) {
         self.next = self.followed;
-        let _ = self.finish(Position(u64::MAX), true, place, context, out);
+        let _ = self.finish(IndexedLog::unknown(), place, context, out);
     }
 
-    /// What is wrong with the index. `has_ordered_batches`: the log's own offsets can be trusted to judge entries by.
+    /// What is wrong with the index. Where the log's own offsets are out of order, entries are not judged by them.
     pub(super) fn finish(
         mut self,
-        log_end: Position,
-        has_ordered_batches: bool,
+        log: IndexedLog,
         place: &Place,
         context: &SegmentContext,
         out: &mut Vec<Finding>,
@@ -116,7 +116,7 @@ impl OffsetIndexCheck {
         let slots = self.next..self.followed;
         for slot in slots {
             let Some(entry) = self.index().entry(slot) else { break };
-            if entry.position >= log_end {
+            if entry.position >= log.end {
                 WrongSlots::add(&mut self.past_end, slot, None, pair(&entry));
             } else {
                 WrongSlots::add(&mut self.no_batch_start, slot, None, pair(&entry));
@@ -134,7 +134,7 @@ impl OffsetIndexCheck {
         let wrong = [
             (FindingId::OffsetIndexEntryPastEnd, self.past_end),
             (FindingId::OffsetIndexEntryWrong, self.no_batch_start),
-            (FindingId::OffsetIndexEntryWrong, self.wrong_offset.filter(|_| has_ordered_batches)),
+            (FindingId::OffsetIndexEntryWrong, self.wrong_offset.filter(|_| log.has_ordered_batches)),
         ];
         for (id, slots) in wrong {
             out.extend(slots.map(|slots| {
@@ -142,7 +142,7 @@ impl OffsetIndexCheck {
                 slots.finding(id, OFFSET_INDEX_ENTRY, place, severity)
             }));
         }
-        out.extend(self.beyond_end.filter(|_| has_ordered_batches).map(|slots| {
+        out.extend(self.beyond_end.filter(|_| log.has_ordered_batches).map(|slots| {
             let severity = |usual| context.index_severity(usual);
             slots.finding(FindingId::OffsetIndexEntryWrong, OFFSET_INDEX_ENTRY, place, severity)
         }));

@@ -15,7 +15,7 @@ pub enum Level {
 }
 
 /// What a verification is asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// How deep it goes.
     pub level: Level,
@@ -25,4 +25,18 @@ pub struct Options {
     pub io: IoMode,
     /// The time of the run: timestamps far ahead of it are implausible. Without it only those that no unit of time explains are.
     pub now: Option<TimestampMs>,
+    /// Log files of more than twice this size are cut into stretches of about this size, for several workers at once.
+    pub stretch_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            level: Level::default(),
+            limits: RecordLimits::default(),
+            io: IoMode::default(),
+            now: None,
+            stretch_bytes: 8 * 1024 * 1024,
+        }
+    }
 }

@@ -12,8 +12,9 @@ use super::options::Options;
 use super::order::{EpochOrder, epoch_finding};
 use super::producers::ProducerFold;
 use super::report::{FileReport, FileRole};
-use super::scan::{SegmentDone, SegmentMessage, missing_indexes};
+use super::scan::{SegmentDone, SegmentMessage, TimeIndexes, missing_indexes};
 use super::segment::{ProducerBatch, SegmentSummary};
+use super::snapshot::Knowledge;
 use super::swap;
 use super::txn_index::{self, MarkedLog};
 use crate::format::{Offset, TimestampMs, Uuid};
@@ -43,7 +44,7 @@ pub(super) struct PartitionFold {
     producers: ProducerFold,
     epochs: EpochOrder,
     newest: Option<TimestampMs>,
-    has_time_index: bool,
+    earlier: TimeIndexes,
     large: Option<LargeSegment>,
     /// The segment whose batches are coming in.
     begun: Option<Offset>,
@@ -54,19 +55,20 @@ pub(super) struct PartitionFold {
 impl PartitionFold {
     pub(super) fn new(input: Arc<PartitionInput>, mut facts: DirectoryFacts) -> Self {
         let first_base = input.segments().first().map(|segment| segment.context.base_offset);
+        let start = if first_base == Some(Offset(0)) { Knowledge::Whole } else { Knowledge::Partial };
         let mut snapshots = std::mem::take(&mut facts.snapshots);
         snapshots.sort_by_key(|snapshot| snapshot.offset);
         let files = std::mem::take(&mut facts.files);
         let findings = std::mem::take(&mut facts.findings);
         Self {
-            producers: ProducerFold::new(snapshots, first_base == Some(Offset(0))),
+            producers: ProducerFold::new(snapshots, start),
             input,
             facts,
             segments: Vec::new(),
             places: Vec::new(),
             epochs: EpochOrder::default(),
             newest: None,
-            has_time_index: false,
+            earlier: TimeIndexes::NeverSeen,
             large: None,
             begun: None,
             files,
@@ -150,8 +152,10 @@ impl PartitionFold {
         self.files.append(&mut companions.files);
         self.findings.append(&mut companions.findings);
         self.findings.append(&mut summary.findings);
-        missing_indexes(&segment, &summary, self.has_time_index, &mut self.findings);
-        self.has_time_index |= segment.name_of(FileKind::TimeIndex).is_some_and(|name| self.input.image.has(&name));
+        missing_indexes(&segment, &summary, self.earlier, &mut self.findings);
+        if segment.name_of(FileKind::TimeIndex).is_some_and(|name| self.input.image.has(&name)) {
+            self.earlier = TimeIndexes::Kept;
+        }
         self.seam(&summary, &place, &segment.context);
         let marked = MarkedLog {
             is_damaged: summary.is_damaged || self.segments.iter().any(|earlier| earlier.is_damaged),
@@ -208,7 +212,7 @@ impl PartitionFold {
             let (place, quorum) = (self.input.directory_place(), self.input.place("quorum-state".as_ref()));
             kraft::check_log(&self.facts, &self.segments, &place, &quorum, &mut self.findings);
         }
-        self.findings.extend(swap::check(&self.facts.swaps, &self.segments, self.input.is_cleaned));
+        self.findings.extend(swap::check(&self.facts.swaps, &self.segments, &self.input));
         self.files.extend(self.facts.swaps.iter().map(|swap| swap.file.clone()));
         self.files.extend(swap::index_files(&self.input));
         self.warn_of_swept_files();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::context::{Place, SegmentContext};
 use super::segment::ProducerBatch;
-use super::snapshot::{SnapshotFile, compare};
+use super::snapshot::{Knowledge, SnapshotFile, compare};
 use crate::format::{BatchHeader, Offset, Position, ProducerId, TimestampMs};
 use crate::ops::broker::producers::{ProducerState, ReplayError};
 use crate::ops::broker::transactions::{EndedTransaction, TransactionOutcome};
@@ -48,7 +48,7 @@ pub(super) struct ProducerFold {
     snapshots: Vec<SnapshotFile>,
     next_snapshot: usize,
     /// Whether the log goes back to its very first offset, so that no producer can be unknown to it.
-    is_whole: bool,
+    start: Knowledge,
     /// Places so far where offsets are missing.
     gaps: u64,
     /// Each producer's last batch or marker.
@@ -60,12 +60,12 @@ pub(super) struct ProducerFold {
 }
 
 impl ProducerFold {
-    pub(super) fn new(snapshots: Vec<SnapshotFile>, is_whole: bool) -> Self {
+    pub(super) fn new(snapshots: Vec<SnapshotFile>, start: Knowledge) -> Self {
         Self {
             state: ProducerState::default(),
             snapshots,
             next_snapshot: 0,
-            is_whole,
+            start,
             gaps: 0,
             last_seen: HashMap::new(),
             begun: HashMap::new(),
@@ -172,7 +172,12 @@ impl ProducerFold {
     fn compare_snapshots(&mut self, next: Offset, out: &mut Vec<Finding>) {
         while let Some(snapshot) = self.snapshots.get(self.next_snapshot).filter(|snapshot| snapshot.offset <= next) {
             if !self.is_over {
-                out.extend(compare(snapshot, &self.state, &self.last_seen, self.is_whole && self.gaps == 0));
+                out.extend(compare(
+                    snapshot,
+                    &self.state,
+                    &self.last_seen,
+                    if self.gaps == 0 { self.start } else { Knowledge::Partial },
+                ));
             }
             self.next_snapshot += 1;
         }

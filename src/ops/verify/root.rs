@@ -172,9 +172,22 @@ fn checkpoint(kind: CheckpointKind, bytes: &[u8], place: &Place, facts: &mut Roo
     facts.checkpoints.insert(kind, checkpoint.content);
 }
 
-/// What the checkpoints of a log dir say of its partitions. `outcomes` are all that lie in it and are loaded as logs; `is_whole`:
-/// none was left out.
-pub(super) fn check_checkpoints(facts: &RootFacts, outcomes: &[&PartitionOutcome], is_whole: bool) -> Vec<Finding> {
+/// Which partitions of a log dir are looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Selection {
+    /// All.
+    #[default]
+    All,
+    /// Those that were asked for.
+    Some,
+}
+
+/// What the checkpoints of a log dir say of its partitions. `outcomes` are those that lie in it and are loaded as logs.
+pub(super) fn check_checkpoints(
+    facts: &RootFacts,
+    outcomes: &[&PartitionOutcome],
+    selection: Selection,
+) -> Vec<Finding> {
     let ends: BTreeMap<&TopicPartition, Offset> =
         outcomes.iter().map(|outcome| (outcome.input.image.topic_partition(), outcome.end_offset)).collect();
     let mut findings = Vec::new();
@@ -183,7 +196,9 @@ pub(super) fn check_checkpoints(facts: &RootFacts, outcomes: &[&PartitionOutcome
             let name = TopicPartition::new(topic, partition);
             let place = Place { topic_partition: Some(name.clone()), ..facts.place(kind.file_name()) };
             match ends.get(&name) {
-                None if is_whole => findings.push(place.finding(FindingId::CheckpointUnknownPartition)),
+                None if selection == Selection::All => {
+                    findings.push(place.finding(FindingId::CheckpointUnknownPartition));
+                }
                 Some(end) if offset > *end => findings.push(beyond(*kind, offset, *end, &place)),
                 _ => {}
             }

@@ -13,7 +13,7 @@ use super::options::Options;
 use super::partition::{PartitionFold, PartitionOutcome};
 use super::pipeline::in_order;
 use super::report::Report;
-use super::root::{self, RootFacts};
+use super::root::{self, RootFacts, Selection};
 use super::scan::{self, ScanJob, SegmentMessage};
 use super::single;
 use crate::logdir::names::CheckpointKind;
@@ -58,7 +58,7 @@ pub fn inspect(
     }
     for root in &plan.roots {
         let here: Vec<_> = outcomes.iter().filter(|outcome| is_of(root, outcome)).collect();
-        findings.extend(root::check_checkpoints(root, &here, plan.is_whole));
+        findings.extend(root::check_checkpoints(root, &here, plan.selection));
     }
     findings.extend(across::check_roots(&plan.roots));
     findings.extend(across::check_partitions(&outcomes, &plan.roots));
@@ -105,19 +105,17 @@ struct Plan {
     single: Vec<crate::logdir::SingleFile>,
     findings: Vec<Finding>,
     is_live: bool,
-    /// Whether no partition of a log dir was left out.
-    is_whole: bool,
+    selection: Selection,
 }
 
 impl Plan {
     fn log_dir(&mut self, log_dir: &LogDir, is_wanted: &dyn Fn(&TopicPartition) -> bool, options: &Options) {
         let facts = root::check(log_dir, options);
         self.is_live |= is_held(log_dir.path());
-        self.is_whole = true;
         for member in log_dir.directories() {
             let Some(partition) = member.name.topic_partition() else { continue };
             if !is_wanted(partition) {
-                self.is_whole = false;
+                self.selection = Selection::Some;
                 continue;
             }
             match log_dir.open_partition(&member.entry.name) {
@@ -186,7 +184,8 @@ fn verify_partitions(
     }
     let jobs = partitions.into_iter().flat_map(|partition| {
         let segments = partition.segments();
-        let scans = segments.into_iter().flat_map(scan::jobs_of).map(|job| Job::Scan(Box::new(job)));
+        let scans = segments.into_iter().flat_map(|segment| scan::jobs_of(segment, options.stretch_bytes));
+        let scans = scans.map(|job| Job::Scan(Box::new(job)));
         std::iter::once(Job::Directory(partition)).chain(scans.collect::<Vec<_>>())
     });
     let work = |job: Job, send: &mut dyn FnMut(Message)| match job {

@@ -20,8 +20,6 @@ use crate::logdir::{IoMode, ReadError, SegmentFile};
 use crate::ops::coverage::Coverage;
 use crate::ops::{Finding, FindingId, Progress, SoundBatches, SoundItem};
 
-/// A log file up to this size is one job; a larger one is cut into stretches of about this size.
-const STRETCH_BYTES: u64 = 8 * 1024 * 1024;
 /// Batches in one message.
 const BATCHES_PER_MESSAGE: usize = 2048;
 
@@ -70,12 +68,12 @@ pub(super) enum ScanJob {
 }
 
 /// The jobs that a segment is made of.
-pub(super) fn jobs_of(segment: SegmentInput) -> Vec<ScanJob> {
+pub(super) fn jobs_of(segment: SegmentInput, stretch_bytes: u64) -> Vec<ScanJob> {
     let size = segment.partition.image.size_of(&segment.name);
-    if size <= STRETCH_BYTES.saturating_mul(2) {
+    if size <= stretch_bytes.saturating_mul(2) {
         return vec![ScanJob::Whole(segment)];
     }
-    let starts = stretch_starts(&segment, size);
+    let starts = stretch_starts(&segment, size, stretch_bytes);
     let ends = starts.iter().skip(1).copied().chain([Position(size)]);
     let mut jobs = vec![ScanJob::Open(segment.clone())];
     for (start, end) in starts.iter().zip(ends) {
@@ -86,7 +84,7 @@ pub(super) fn jobs_of(segment: SegmentInput) -> Vec<ScanJob> {
 
 /// Places in a large log where a batch should start, by its offset index. They are hints: whoever puts the stretches together
 /// checks that each ends where the next begins.
-fn stretch_starts(segment: &SegmentInput, size: u64) -> Vec<Position> {
+fn stretch_starts(segment: &SegmentInput, size: u64, stretch_bytes: u64) -> Vec<Position> {
     let mut starts = vec![Position(0)];
     let index = segment.name_of(FileKind::OffsetIndex).and_then(|name| {
         let file = segment.partition.image.open(&name, IoMode::Pread).ok()?;
@@ -96,7 +94,7 @@ fn stretch_starts(segment: &SegmentInput, size: u64) -> Vec<Position> {
     let entries = OffsetIndex::new(segment.context.base_offset, &index.bytes);
     let mut last = Position(0);
     for entry in entries.iter().take(entries.plausible_len(Position(size))) {
-        if entry.position.since(last) >= STRETCH_BYTES {
+        if entry.position.since(last) >= stretch_bytes {
             starts.push(entry.position);
             last = entry.position;
         }
@@ -266,11 +264,20 @@ fn read_index(segment: &SegmentInput, kind: FileKind, entry: usize, companions: 
     }
 }
 
+/// Whether earlier segments of a partition have time indexes: the version that wrote them kept such.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TimeIndexes {
+    /// At least one has.
+    Kept,
+    /// None has.
+    NeverSeen,
+}
+
 /// What is missing beside a log. A segment that was just begun may have only its log; up to 0.10.0 there was no time index.
 pub(super) fn missing_indexes(
     segment: &SegmentInput,
     summary: &SegmentSummary,
-    earlier_has_time_index: bool,
+    earlier: TimeIndexes,
     out: &mut Vec<Finding>,
 ) {
     let context: &SegmentContext = &segment.context;
@@ -287,7 +294,7 @@ pub(super) fn missing_indexes(
     if !has(FileKind::OffsetIndex) {
         report(FileKind::OffsetIndex, FindingId::OffsetIndexMissing);
     }
-    if !has(FileKind::TimeIndex) && (summary.has_magic_2 || earlier_has_time_index) {
+    if !has(FileKind::TimeIndex) && (summary.has_magic_2 || earlier == TimeIndexes::Kept) {
         report(FileKind::TimeIndex, FindingId::TimeIndexMissing);
     }
 }

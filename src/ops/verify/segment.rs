@@ -4,7 +4,7 @@ use super::batch::BatchFacts;
 use super::context::{Place, SegmentContext, Tail};
 use super::offset_index::OffsetIndexCheck;
 use super::order::{EpochOrder, Identity, OrderCheck, Passed};
-use super::time_index::{TimeIndexCheck, TimedLog};
+use super::time_index::{IndexedLog, TimeIndexCheck};
 use crate::format::{BatchHeader, LeaderEpoch, Offset, Position, TimestampMs};
 use crate::logdir::{LogScanner, SegmentFile};
 use crate::ops::broker::transactions::EndMarker;
@@ -132,11 +132,6 @@ impl SegmentFold {
         &self.context
     }
 
-    /// The offset that should come next.
-    pub(super) fn end_offset(&self) -> Offset {
-        self.summary.end_offset
-    }
-
     /// Adds findings that were made elsewhere.
     pub(super) fn add_findings(&mut self, findings: impl IntoIterator<Item = Finding>) {
         let room = MOST_FINDINGS.saturating_sub(self.summary.findings.len());
@@ -239,14 +234,16 @@ impl SegmentFold {
             summary.findings.push(finding);
         }
         summary.epochs = self.order.finish(&self.place, &self.context, &mut summary.findings);
-        let log_end = Position(summary.size_bytes);
+        let log = IndexedLog {
+            end: Position(summary.size_bytes),
+            is_legacy: !summary.has_magic_2,
+            has_ordered_batches,
+            modified: self.modified,
+        };
         if let Some((place, check)) = self.offset_index {
-            let findings = &mut summary.findings;
-            summary.offset_index_bytes = check.finish(log_end, has_ordered_batches, &place, &self.context, findings);
+            summary.offset_index_bytes = check.finish(log, &place, &self.context, &mut summary.findings);
         }
         if let Some((place, check)) = self.time_index {
-            let (is_legacy, modified) = (!summary.has_magic_2, self.modified);
-            let log = TimedLog { is_legacy, has_ordered_batches, modified };
             summary.time_index_bytes = check.finish(log, &place, &self.context, &mut summary.findings);
         }
         if summary.findings.len() >= MOST_FINDINGS {

@@ -15,6 +15,15 @@ use crate::ops::{Fact, Finding, FindingId, Severity};
 /// The shortest time after which brokers forget an idle producer where nothing is set.
 const EXPIRES_AFTER_MS: i64 = 86_400_000;
 
+/// How much of a partition's past its log still shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Knowledge {
+    /// All of it: what it does not show has never been.
+    Whole,
+    /// Earlier segments are gone, or batches are cleaned away.
+    Partial,
+}
+
 /// A producer snapshot that can be read.
 #[derive(Clone, Debug)]
 pub(super) struct SnapshotFile {
@@ -82,12 +91,12 @@ impl SnapshotFile {
     }
 }
 
-/// What a snapshot says that the log disproves. `is_proof`: the log is whole, so that what it does not show has never been.
+/// What a snapshot says that the log disproves.
 pub(super) fn compare(
     snapshot: &SnapshotFile,
     state: &ProducerState,
     last_seen: &HashMap<ProducerId, LastSeen>,
-    is_proof: bool,
+    knowledge: Knowledge,
 ) -> Option<Finding> {
     let mut seen = HashSet::new();
     for entry in &snapshot.entries {
@@ -104,15 +113,17 @@ pub(super) fn compare(
             return Some(finding.with_facts(None, found));
         }
         match known {
-            None if is_proof => return Some(snapshot.mismatch(entry.producer_id, None, Severity::Error)),
-            Some(known) if contradicts(entry, known, seen, is_proof) => {
+            None if knowledge == Knowledge::Whole => {
+                return Some(snapshot.mismatch(entry.producer_id, None, Severity::Error));
+            }
+            Some(known) if contradicts(entry, known, seen, knowledge) => {
                 let expected = known.last_data_offset().map(Fact::Offset);
                 return Some(snapshot.mismatch(entry.producer_id, expected, Severity::Error));
             }
             _ => {}
         }
     }
-    missing_producer(snapshot, state, &seen)
+    missing_producer(snapshot, state, &seen, knowledge)
 }
 
 /// Whether the snapshot has a transaction open that the log knows to be over.
@@ -122,7 +133,13 @@ fn is_stale(entry: &ProducerEntry, known: Option<&producers::ProducerEntry>, see
     is_over && entry.current_txn_first_offset.is_some_and(|first| seen.is_some_and(|seen| seen >= first))
 }
 
-fn contradicts(entry: &ProducerEntry, known: &producers::ProducerEntry, seen: Option<Offset>, is_proof: bool) -> bool {
+fn contradicts(
+    entry: &ProducerEntry,
+    known: &producers::ProducerEntry,
+    seen: Option<Offset>,
+    knowledge: Knowledge,
+) -> bool {
+    let is_proof = knowledge == Knowledge::Whole;
     if entry.producer_epoch != known.epoch {
         // A marker that the cleaner has emptied leaves an entry without an epoch.
         return known.epoch.0 >= 0 && (entry.producer_epoch < known.epoch || is_proof);
@@ -149,15 +166,21 @@ fn contradicts(entry: &ProducerEntry, known: &producers::ProducerEntry, seen: Op
 }
 
 /// A producer that the snapshot should know: one with an open transaction is never forgotten, others only after a day of silence.
-fn missing_producer(snapshot: &SnapshotFile, state: &ProducerState, seen: &HashSet<ProducerId>) -> Option<Finding> {
+fn missing_producer(
+    snapshot: &SnapshotFile,
+    state: &ProducerState,
+    seen: &HashSet<ProducerId>,
+    knowledge: Knowledge,
+) -> Option<Finding> {
     let missing = state.entries().filter(|known| !seen.contains(&known.producer_id));
     let mut worst: Option<Finding> = None;
     for known in missing {
-        let is_open = known.transaction_first_offset.is_some();
+        let is_open = knowledge == Knowledge::Whole && known.transaction_first_offset.is_some();
         let age = snapshot.modified.0.saturating_sub(known.timestamp.0);
         let is_fresh = known.timestamp.0 >= 0 && age < EXPIRES_AFTER_MS;
         if is_open || is_fresh {
-            let severity = if is_open { Severity::Error } else { Severity::Warning };
+            // How long a broker remembers is a setting: the others may only have been forgotten early.
+            let severity = if is_open { Severity::Error } else { Severity::Info };
             let expected = known.last_data_offset().map(Fact::Offset);
             let finding = snapshot.mismatch(known.producer_id, expected, severity);
             if worst.as_ref().is_none_or(|worst| worst.severity < finding.severity) {

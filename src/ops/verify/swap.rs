@@ -106,7 +106,7 @@ pub(super) fn index_files(partition: &PartitionInput) -> impl Iterator<Item = Fi
 }
 
 /// The findings for swaps that will be completed, beside the segments that they replace.
-pub(super) fn check(swaps: &[SwapLog], segments: &[SegmentSummary], is_cleaned: bool) -> Vec<Finding> {
+pub(super) fn check(swaps: &[SwapLog], segments: &[SegmentSummary], input: &PartitionInput) -> Vec<Finding> {
     let (Some(start), Some(end)) =
         (swaps.iter().map(|swap| swap.base_offset).min(), swaps.iter().map(|swap| swap.end_offset).max())
     else {
@@ -120,7 +120,7 @@ pub(super) fn check(swaps: &[SwapLog], segments: &[SegmentSummary], is_cleaned: 
     let new: u64 = swaps.iter().map(|swap| swap.records).sum();
     let is_damaged = swaps.iter().any(|swap| swap.is_damaged);
     // In a log that is cleaned, a swap holds fewer records than what it replaces, and loses none.
-    let drops = is_damaged || (new < old && !is_cleaned);
+    let drops = is_damaged || (new < old && !input.is_cleaned);
     let finding = |swap: &SwapLog| {
         let finding = swap.place.finding(FindingId::LeftoverSwap);
         let number = |count: u64| Fact::Number(i64::try_from(count).unwrap_or(i64::MAX));

@@ -26,15 +26,24 @@ fn pair(entry: &TimeIndexEntry) -> (i64, i64) {
     (entry.timestamp.0, entry.offset.0)
 }
 
-/// What the log that a time index belongs to is like.
+/// What the log that an index belongs to is like.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TimedLog {
+pub(super) struct IndexedLog {
+    /// Where it ends.
+    pub(super) end: Position,
     /// Whether it has no batches of magic 2: brokers up to 0.10.0 kept no time index, and later ones leave an empty one.
     pub(super) is_legacy: bool,
     /// Whether the batches follow each other in offsets.
     pub(super) has_ordered_batches: bool,
     /// When the log file was last modified: retention goes by it where the index is empty.
     pub(super) modified: TimestampMs,
+}
+
+impl IndexedLog {
+    /// Nothing is known of it.
+    pub(super) fn unknown() -> Self {
+        Self { end: Position(u64::MAX), is_legacy: false, has_ordered_batches: true, modified: TimestampMs(0) }
+    }
 }
 
 /// A segment that counts as so much older than it is will be deleted before its time.
@@ -102,14 +111,13 @@ impl TimeIndexCheck {
     /// What is wrong with the index by itself, its log unknown.
     pub(super) fn finish_alone(mut self, place: &Place, context: &SegmentContext, out: &mut Vec<Finding>) {
         self.is_unsure = true;
-        let log = TimedLog { is_legacy: false, has_ordered_batches: true, modified: TimestampMs(0) };
-        let _ = self.finish(log, place, context, out);
+        let _ = self.finish(IndexedLog::unknown(), place, context, out);
     }
 
     /// What is wrong with the index.
     pub(super) fn finish(
         mut self,
-        log: TimedLog,
+        log: IndexedLog,
         place: &Place,
         context: &SegmentContext,
         out: &mut Vec<Finding>,
@@ -143,7 +151,7 @@ impl TimeIndexCheck {
     }
 
     /// A closed segment's last entry has its largest timestamp: retention looks at nothing else.
-    fn check_last(&self, log: TimedLog, place: &Place, context: &SegmentContext) -> Option<Finding> {
+    fn check_last(&self, log: IndexedLog, place: &Place, context: &SegmentContext) -> Option<Finding> {
         let largest = self.largest.filter(|timestamp| timestamp.0 >= 0)?;
         let last = self.followed.checked_sub(1).and_then(|slot| self.index().entry(slot));
         let is_low = last.is_none_or(|entry| entry.timestamp < largest);
