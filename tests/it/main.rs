@@ -22,6 +22,7 @@ mod locate;
 mod man;
 mod plan_capacity;
 mod preflight;
+mod preflight_damage;
 mod readme;
 mod recorded_batches;
 mod retain;

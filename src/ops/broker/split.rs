@@ -42,6 +42,11 @@ pub(super) fn split_segment(
         position = piece.end;
         pieces.push(piece);
     }
+    let bases: BTreeSet<Offset> = pieces.iter().map(|piece| piece.base).collect();
+    if bases.len() < pieces.len() || bases.iter().any(|new| *new != base && segments.contains(new)) {
+        // Two pieces would share a file, and the sizes would no longer add up.
+        return Err(LoadStop::fails(FindingId::BatchOffsetRegression, &log_name, None));
+    }
     let Some(source) = image.file(&log_name).cloned() else { return Ok(Vec::new()) };
     for kind in segment_files::SEGMENT_KINDS {
         image.remove(&segment_files::live_name(base, kind));
