@@ -80,7 +80,13 @@ pub fn apply<F: Fs>(
     changes: &Changes,
     options: &RunOptions<'_>,
 ) -> Result<Applied, StoreError> {
-    let needs = survey_all(fs, lock, changes)?;
+    let mut needs = Needs::default();
+    let mut header = Run::new("", options.command, options.digest, lock.log_dir());
+    for transaction in &changes.transactions {
+        let survey = Survey::of(fs, lock.dir(), lock.log_dir(), transaction)?;
+        transaction.steps.iter().for_each(|step| needs.add(step, &survey));
+        header.add_place(&transaction.place, survey.stat.mtime_ns);
+    }
     let undo_dir = open_undo_dir(fs, lock, options.undo_dir)?;
     if let Err(error) = needs.check(fs, lock, &undo_dir) {
         undo::drop_if_empty(fs, undo_dir.0, &undo_dir.1)?;
@@ -88,8 +94,12 @@ pub fn apply<F: Fs>(
     }
     let (id, dir, path) = make_run_dir(fs, &undo_dir, options.started_s, options.digest)?;
     let mut done = Applied { id: id.clone(), journal: path, files_written: 0, files_removed: 0, bytes_written: 0 };
-    match carry_out(fs, lock, changes, options, dir, &mut done) {
-        Ok(()) => Ok(done),
+    id.as_str().clone_into(&mut header.id);
+    match carry_out(fs, lock, changes, options, (dir, header), &mut done) {
+        Ok(()) => {
+            lock.leave_time(None);
+            Ok(done)
+        }
         Err(cause) => Err(undo::put_back_after(fs, lock, &undo_dir.1, &id, cause)),
     }
 }
@@ -99,12 +109,11 @@ fn carry_out<F: Fs>(
     lock: &BrokerLock<F>,
     changes: &Changes,
     options: &RunOptions<'_>,
-    dir: F::Dir,
+    (dir, mut header): (F::Dir, Run),
     done: &mut Applied,
 ) -> Result<(), StoreError> {
-    let places: Vec<Place> = changes.transactions.iter().map(|transaction| transaction.place.clone()).collect();
-    let mut header = Run::new(done.id.as_str(), options.command, options.digest, lock.log_dir(), &places);
     header.dir_mtime_ns = Some(lock.stat().mtime_ns);
+    header.made_lock = lock.is_made_here();
     let journal = Journal::begin(fs, dir, &done.journal, header)?;
     (options.announce)(&done.id, &done.journal);
     set_pointer(fs, lock, &done.id, &done.journal)?;
@@ -164,16 +173,6 @@ impl Needs {
         enough(lock.dir(), lock.log_dir(), self.new)?;
         enough(&undo.0, &undo.1, self.kept.saturating_add(self.kept_if_apart))
     }
-}
-
-/// Looks at everything before the first write.
-fn survey_all<F: Fs>(fs: &F, lock: &BrokerLock<F>, changes: &Changes) -> Result<Needs, StoreError> {
-    let mut needs = Needs::default();
-    for transaction in &changes.transactions {
-        let survey = Survey::of(fs, lock.dir(), lock.log_dir(), transaction)?;
-        transaction.steps.iter().for_each(|step| needs.add(step, &survey));
-    }
-    Ok(needs)
 }
 
 impl Applied {

@@ -1,6 +1,6 @@
 //! A new file, complete and durable before it gets the name that anybody reads.
 
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -106,6 +106,10 @@ impl<F: Fs> Workshop<'_, F> {
             }
             Content::Parts(parts) => parts.iter().try_for_each(|part| match part {
                 Part::Bytes(bytes) => self.pour(&path, file, u64::MAX, |sink| sink.write_all(bytes)).map(|_| ()),
+                Part::Zeros(size) => {
+                    let zeros = |sink: &mut dyn Write| io::copy(&mut io::repeat(0).take(*size), sink).map(|_| ());
+                    self.pour(&path, file, u64::MAX, zeros).map(|_| ())
+                }
                 Part::Range { name, start, size_bytes } => {
                     let from =
                         self.fs.open_file(self.source, name).at(&self.source_path.join(name), "opening a file")?;

@@ -10,6 +10,7 @@
 //!
 //! The lines of a transaction are written and synced before the first name changes, and closed when all have.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -99,6 +100,8 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     inode_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    made_lock: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<Run>,
     state: String,
 }
@@ -141,28 +144,41 @@ pub(crate) struct Run {
     /// The digest of its plan.
     pub(crate) digest: String,
     log_dir: Text,
-    /// The partitions that the run changes, in order; empty names stand for the log dir itself.
-    places: Vec<Text>,
+    /// The directories that the run changes, in order.
+    places: Vec<RunPlace>,
     /// The log dir's time of last change before the run.
     #[serde(with = "nanoseconds")]
     pub(crate) dir_mtime_ns: Option<i128>,
+    /// Whether the run has made `.lock`.
+    pub(crate) made_lock: bool,
+}
+
+/// A directory that a run changes; an empty path stands for the log dir itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct RunPlace {
+    path: Text,
+    /// Its time of last change before the run.
+    #[serde(with = "nanoseconds")]
+    mtime_ns: Option<i128>,
 }
 
 impl Run {
-    pub(crate) fn new(id: &str, command: &str, digest: &str, log_dir: &Path, places: &[Place]) -> Self {
-        let places = places.iter().map(|place| match place {
-            Place::LogDir => Text::new(b""),
-            Place::Partition(name) => Text::new(name.as_bytes()),
-        });
+    pub(crate) fn new(id: &str, command: &str, digest: &str, log_dir: &Path) -> Self {
         Self {
             format: FORMAT,
             id: id.to_owned(),
             command: command.to_owned(),
             digest: digest.to_owned(),
             log_dir: Text::new(log_dir.as_os_str().as_bytes()),
-            places: places.collect(),
+            places: Vec::new(),
             dir_mtime_ns: None,
+            made_lock: false,
         }
+    }
+
+    /// Adds a transaction's directory.
+    pub(crate) fn add_place(&mut self, place: &Place, mtime_ns: i128) {
+        self.places.push(RunPlace { path: place_text(place), mtime_ns: Some(mtime_ns) });
     }
 
     /// The log dir as it was called when the run was made.
@@ -170,9 +186,15 @@ impl Run {
         PathBuf::from(OsString::from_vec(self.log_dir.bytes().unwrap_or_default()))
     }
 
-    /// Where the run's transactions take place, in order.
-    pub(crate) fn places(&self) -> Vec<Place> {
-        self.places.iter().filter_map(|text| parse_place(&text.bytes()?)).collect()
+    /// How many transactions the run has.
+    pub(crate) fn transaction_count(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The directories that the run changes, each once, with their times of last change before it.
+    pub(crate) fn places(&self) -> BTreeMap<Place, Option<i128>> {
+        let place = |place: &RunPlace| Some((parse_place(&place.path.bytes()?)?, place.mtime_ns));
+        self.places.iter().filter_map(place).collect()
     }
 }
 
@@ -217,6 +239,8 @@ pub(crate) struct History {
     pub(crate) transactions: Vec<Logged>,
     /// Somebody has asked to put everything back.
     pub(crate) is_being_undone: bool,
+    /// Whoever worked on it last has made `.lock`.
+    pub(crate) made_lock: bool,
     next_seq: u64,
     whole_bytes: u64,
 }
@@ -258,6 +282,8 @@ impl<F: Fs> Journal<F> {
         if size > history.whole_bytes {
             fs.cut(&file, history.whole_bytes).at(path, "cutting the undo journal")?;
         }
+        // What was read may not be on the disk yet, and what is done now rests on it.
+        fs.sync_file(&file).at(path, "syncing the undo journal")?;
         let access = access_of(fs, &dir, path)?;
         Ok(Self { dir, path: path.to_path_buf(), access, file, next_seq: history.next_seq })
     }
@@ -291,7 +317,6 @@ impl<F: Fs> Journal<F> {
         let mut lines = vec![Line {
             op: "directory".into(),
             path: Some(place_text(&record.place)),
-            mtime_ns: Some(record.dir_mtime_ns),
             state: if direction == Direction::Back { "begin-back".into() } else { "begin".into() },
             ..Line::default()
         }];
@@ -315,8 +340,9 @@ impl<F: Fs> Journal<F> {
     }
 
     /// Says that from here on everything is put back.
-    pub(crate) fn undo(&mut self, fs: &F) -> Result<(), StoreError> {
-        self.append(fs, vec![Line { op: "undo".into(), state: "begin".into(), ..Line::default() }])
+    pub(crate) fn undo(&mut self, fs: &F, made_lock: bool) -> Result<(), StoreError> {
+        let made_lock = Some(made_lock);
+        self.append(fs, vec![Line { op: "undo".into(), made_lock, state: "begin".into(), ..Line::default() }])
     }
 
     /// Takes that back: what is new stays new.
@@ -328,8 +354,7 @@ impl<F: Fs> Journal<F> {
     pub(crate) fn mark(&self, fs: &F, name: &str) -> Result<(), StoreError> {
         let name = plain(name)?;
         if fs.stat(&self.dir, &name).at(&self.path, "looking at the undo journal")?.is_none() {
-            let file = fs.create(&self.dir, &name, self.access).at(&self.path, "closing the undo journal")?;
-            fs.sync_file(&file).at(&self.path, "syncing the undo journal")?;
+            fs.create(&self.dir, &name, self.access).at(&self.path, "closing the undo journal")?;
         }
         fs.sync_dir(&self.dir).at(&self.path, "syncing the undo journal")
     }
@@ -367,7 +392,7 @@ fn entry_line(place: &Place, entry: &Entry) -> Line {
     Line {
         op: entry.action.word().into(),
         path: Some(path_text(place, &entry.name)),
-        saved_as: before.filter(|before| before.is_saved).map(|_| saved_text(place, &entry.name)),
+        saved_as: before.and_then(|before| before.saved.as_ref()).map(|name| saved_text(place, name)),
         size: before.map(|before| before.identity.size_bytes),
         mode: before.map(|before| before.mode),
         uid: before.map(|before| before.uid),
@@ -390,8 +415,12 @@ fn entry_line(place: &Place, entry: &Entry) -> Line {
 }
 
 fn parse_entry(line: &Line) -> Option<Entry> {
-    let path = line.path.as_ref()?.bytes()?;
-    let name = parse_name(path.rsplit(|byte| *byte == b'/').next()?)?;
+    let last_part = |text: &Text| parse_name(text.bytes()?.rsplit(|byte| *byte == b'/').next()?);
+    let name = last_part(line.path.as_ref()?)?;
+    let saved = match &line.saved_as {
+        None => None,
+        Some(text) => Some(last_part(text)?),
+    };
     let before = match line.inode {
         None => None,
         Some(inode) => {
@@ -402,7 +431,7 @@ fn parse_entry(line: &Line) -> Option<Entry> {
                 uid: line.uid?,
                 gid: line.gid?,
                 xattrs: line.xattrs.iter().map(pair).collect::<Option<Xattrs>>()?,
-                is_saved: line.saved_as.is_some(),
+                saved,
             })
         }
     };
@@ -450,18 +479,21 @@ fn parse(bytes: &[u8]) -> Result<History, usize> {
         let Some(history) = history.as_mut() else {
             let run = line.run.filter(|run| run.format == FORMAT).ok_or(number)?;
             let next_seq = line.seq.saturating_add(1);
-            history = Some(History { run, transactions: vec![], is_being_undone: false, next_seq, whole_bytes: 0 });
+            let (made_lock, transactions) = (run.made_lock, Vec::new());
+            history = Some(History { run, transactions, is_being_undone: false, made_lock, next_seq, whole_bytes: 0 });
             continue;
         };
         history.next_seq = line.seq.saturating_add(1);
         match (line.op.as_str(), line.state.as_str()) {
-            ("undo", state) => history.is_being_undone = state == "begin",
+            ("undo", state) => {
+                history.is_being_undone = state == "begin";
+                history.made_lock = line.made_lock.unwrap_or(history.made_lock);
+            }
             ("directory", "begin" | "begin-back") => {
                 let place =
                     line.path.as_ref().and_then(Text::bytes).and_then(|bytes| parse_place(&bytes)).ok_or(number)?;
                 let direction = if line.state == "begin" { Direction::Forward } else { Direction::Back };
-                let dir_mtime_ns = line.mtime_ns.ok_or(number)?;
-                open = Some((direction, Record { place, dir_mtime_ns, entries: Vec::new() }));
+                open = Some((direction, Record { place, entries: Vec::new() }));
             }
             ("directory", "prepared") => {
                 let (direction, record) = open.take().ok_or(number)?;
@@ -500,7 +532,7 @@ mod tests {
                 uid: 1,
                 gid: 2,
                 xattrs: Xattrs::from([("user.a".into(), vec![0, 255])]),
-                is_saved: true,
+                saved: Some(name("odd.2")),
             }),
             waiting: Some(name("segtool-x-1")),
             after: Some(Identity { inode: 9, size_bytes: 1, mtime_ns: -5 }),
@@ -521,7 +553,7 @@ mod tests {
 
     #[test]
     fn a_last_line_that_is_cut_is_passed_over_and_any_other_is_named() {
-        let run = Run::new("id", "reindex", "00", Path::new("/l"), &[Place::LogDir]);
+        let run = Run::new("id", "reindex", "00", Path::new("/l"));
         let header = Line { op: "run".into(), run: Some(run), state: "begin".into(), ..Line::default() };
         let mut bytes = serde_json::to_vec(&header).unwrap();
         bytes.push(b'\n');

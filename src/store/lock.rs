@@ -4,6 +4,7 @@
 //! (`org.apache.kafka.server.util.FileLock`); when it stops in order it deletes the file. So a lock counts only while the file
 //! that it is on is the one under the name, and a missing file says nothing.
 
+use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,8 @@ pub struct BrokerLock<F: Fs> {
     dir: F::Dir,
     stat: FileStat,
     name: EntryName,
+    /// The time of last change that the log dir gets when the lock is given back; `None`: the one it has then.
+    time_ns: Cell<Option<i128>>,
     /// `None` where locks do not work and the user has taken that upon himself.
     held: Option<Held<F>>,
 }
@@ -40,7 +43,8 @@ struct Held<F: Fs> {
     #[expect(dead_code, reason = "the lock lives as long as the file is open")]
     file: F::File,
     inode: u64,
-    made_here: bool,
+    /// Whether `.lock` goes when the lock does.
+    made_here: Cell<bool>,
 }
 
 impl<F: Fs> BrokerLock<F> {
@@ -60,11 +64,11 @@ impl<F: Fs> BrokerLock<F> {
         if let (FsKind::Unknown(magic), LockTrust::Required) = (kind, trust) {
             return Err(StoreError::new(log_dir, StoreErrorKind::UntrustedLock { magic }));
         }
-        let mut lock = Self { log_dir: log_dir.to_path_buf(), dir, stat, name: plain(".lock")?, held: None };
+        let time_ns = Cell::new(Some(stat.mtime_ns));
+        let mut lock = Self { log_dir: log_dir.to_path_buf(), dir, stat, name: plain(".lock")?, time_ns, held: None };
         lock.held = lock.ask(fs, trust)?;
         if let Some((holder, path)) = fs.writer_below(&lock.dir) {
-            let mtime_ns = lock.stat.mtime_ns;
-            lock.release(fs, Some(mtime_ns))?;
+            lock.release(fs)?;
             return Err(StoreError::new(path, StoreErrorKind::OpenForWriting { pid: holder.pid }));
         }
         Ok(lock)
@@ -86,7 +90,7 @@ impl<F: Fs> BrokerLock<F> {
                 Err(_) if trust == LockTrust::BrokerIsStopped => return Ok(None),
                 Err(error) => return Err(StoreError::io(&self.path(), "locking", error)),
             }
-            let held = Held { file, inode, made_here };
+            let held = Held { file, inode, made_here: Cell::new(made_here) };
             if self.is_under_its_name(fs, &held)? {
                 return Ok(Some(held));
             }
@@ -138,19 +142,37 @@ impl<F: Fs> BrokerLock<F> {
         }
     }
 
-    /// Gives the lock back, and removes `.lock` where it was made here. Last of all the log dir gets this time of last change.
-    pub fn release(self, fs: &F, dir_mtime_ns: Option<i128>) -> Result<(), StoreError> {
-        if let Some(held) = self.held.as_ref().filter(|held| held.made_here)
+    /// Says which time of last change the log dir is to have in the end, now that more than the lock file has come and gone.
+    pub(crate) fn leave_time(&self, mtime_ns: Option<i128>) {
+        self.time_ns.set(mtime_ns);
+    }
+
+    /// Whether `.lock` was not there before.
+    pub(crate) fn is_made_here(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.made_here.get())
+    }
+
+    /// Says that `.lock` was made by a run that could not remove it any more.
+    pub(crate) fn take_over_file(&self) {
+        if let Some(held) = &self.held {
+            held.made_here.set(true);
+        }
+    }
+
+    /// Gives the lock back, and removes `.lock` where it was made here.
+    pub fn release(self, fs: &F) -> Result<(), StoreError> {
+        if let Some(held) = self.held.as_ref().filter(|held| held.made_here.get())
             && self.is_under_its_name(fs, held)?
         {
             // While it is still locked: a broker that has opened it meanwhile is refused and starts anew.
             fs.remove(&self.dir, &self.name).at(&self.path(), "removing the lock file")?;
         }
-        match dir_mtime_ns {
-            Some(mtime_ns) => {
+        let stat = fs.stat_dir(&self.dir).at(&self.log_dir, "looking at the log dir")?;
+        match self.time_ns.get() {
+            Some(mtime_ns) if mtime_ns != stat.mtime_ns => {
                 fs.set_dir_mtime(&self.dir, mtime_ns).at(&self.log_dir, "setting the time of the log dir")
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -181,4 +203,19 @@ pub(crate) fn open_log_dir<F: Fs>(fs: &F, log_dir: &Path) -> Result<F::Dir, Stor
         }
     };
     fs.open_dir(log_dir).map_err(refused)
+}
+
+/// Does something under the lock of a log dir and gives the lock back, whatever comes of it.
+pub fn with_lock<F: Fs, T, E: From<StoreError>>(
+    fs: &F,
+    log_dir: &Path,
+    trust: LockTrust,
+    body: impl FnOnce(&BrokerLock<F>) -> Result<T, E>,
+) -> Result<T, E> {
+    let lock = BrokerLock::take(fs, log_dir, trust)?;
+    let result = body(&lock);
+    let released = lock.release(fs);
+    let value = result?;
+    released?;
+    Ok(value)
 }

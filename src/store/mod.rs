@@ -20,11 +20,13 @@
 
 mod apply;
 mod atomic;
+mod digest;
 mod error;
 mod export;
 mod fs;
 mod journal;
 mod lock;
+mod output;
 mod place;
 mod real_fs;
 mod record;
@@ -36,11 +38,13 @@ mod worker;
 
 pub use apply::{Applied, Prepared, RunOptions, apply};
 pub use atomic::Watch;
+pub use digest::PlanDigest;
 pub use error::{StoreError, StoreErrorKind};
 pub use export::write_new_file;
 pub use fs::{Access, EntryName, FileStat, Fs, FsKind, Holder, LockAnswer, NodeKind, Xattrs};
-pub use lock::{BrokerLock, LockTrust};
+pub use lock::{BrokerLock, LockTrust, with_lock};
+pub use output::{OutputOptions, Written, write_output};
 pub use place::{FoundRun, RunId, RunState, default_undo_dir, list_runs, refuse_unfinished, unfinished_runs};
 pub use real_fs::{RealDir, RealFs};
 pub use step::{Changes, Content, Looks, Mtime, Part, Place, Recipe, RecipeSize, Step, Transaction};
-pub use undo::{Disturbance, Ending, end_unfinished, remove_journal, undo};
+pub use undo::{Disturbance, Ending, end_all_unfinished, remove_journal, undo};

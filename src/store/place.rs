@@ -75,6 +75,8 @@ impl std::fmt::Display for RunId {
 pub enum RunState {
     /// Done; it can be undone.
     Complete,
+    /// It stopped before it changed anything.
+    NotBegun,
     /// It stopped half-way.
     Unfinished,
     /// Putting its files back stopped half-way.
@@ -173,17 +175,21 @@ pub(crate) fn make_run_dir<F: Fs>(
 pub(crate) fn set_pointer<F: Fs>(fs: &F, lock: &BrokerLock<F>, id: &RunId, journal: &Path) -> Result<(), StoreError> {
     let name = id.pointer_name()?;
     let path = lock.log_dir().join(&name);
-    if fs.stat(lock.dir(), &name).at(&path, "looking at a file")?.is_none() {
-        let stat = lock.stat();
-        let access = Access { uid: stat.uid, gid: stat.gid, mode: stat.mode & 0o666 };
-        let file = fs.create(lock.dir(), &name, access).at(&path, "making a file")?;
-        let mut rest = journal.as_os_str().as_bytes();
-        while !rest.is_empty() {
-            let written = fs.write(&file, rest).at(&path, "writing")?;
-            rest = rest.get(written.max(1)..).unwrap_or_default();
-        }
-        fs.sync_file(&file).at(&path, "syncing a file")?;
+    // One that was left may not be whole.
+    if fs.stat(lock.dir(), &name).at(&path, "looking at a file")?.is_some() {
+        fs.remove(lock.dir(), &name).at(&path, "removing a file")?;
     }
+    let stat = lock.stat();
+    let access = Access { uid: stat.uid, gid: stat.gid, mode: stat.mode & 0o666 };
+    let file = fs.create(lock.dir(), &name, access).at(&path, "making a file")?;
+    // The line's end says that the path is whole.
+    let line = [journal.as_os_str().as_bytes(), b"\n"].concat();
+    let mut rest = line.as_slice();
+    while !rest.is_empty() {
+        let written = fs.write(&file, rest).at(&path, "writing")?;
+        rest = rest.get(written.max(1)..).unwrap_or_default();
+    }
+    fs.sync_file(&file).at(&path, "syncing a file")?;
     fs.sync_dir(lock.dir()).at(lock.log_dir(), "syncing the log dir")
 }
 
@@ -231,6 +237,7 @@ fn find_run<F: Fs>(fs: &F, undo: &F::Dir, undo_path: &Path, id: RunId) -> Result
         (_, true, _) => RunState::Undone,
         (Some(history), _, _) if history.is_being_undone => RunState::BeingUndone,
         (_, _, true) => RunState::Complete,
+        (None, ..) => RunState::NotBegun,
         _ => RunState::Unfinished,
     };
     Ok(FoundRun { id, path, state, is_pointed_at: false, history })
@@ -242,25 +249,25 @@ pub fn unfinished_runs<F: Fs>(
     lock: &BrokerLock<F>,
     undo_dir: Option<&Path>,
 ) -> Result<Vec<FoundRun>, StoreError> {
-    let mut runs = Vec::new();
+    let mut known = Vec::new();
     for dir in default_undo_dir(lock.log_dir()).iter().map(PathBuf::as_path).chain(undo_dir) {
         let of_log_dir = |run: &FoundRun| match &run.history {
             // A directory of journals that is given may serve several log dirs.
             Some(history) => undo_dir.is_none() || history.run.log_dir() == lock.log_dir(),
             None => undo_dir.is_none(),
         };
-        let open = |run: &FoundRun| run.state != RunState::Complete && of_log_dir(run);
-        runs.extend(list_runs(fs, dir)?.into_iter().filter(open));
+        known.extend(list_runs(fs, dir)?.into_iter().filter(of_log_dir));
     }
+    let mut runs = Vec::new();
     let names = fs.list(lock.dir()).at(lock.log_dir(), "listing the log dir")?;
     for (name, id) in names.iter().filter_map(|name| Some((name, RunId::of_pointer(name)?))) {
-        let known = runs.iter().position(|run| run.id == id).map(|at| runs.swap_remove(at));
-        let run = match known {
+        let run = match known.iter().position(|run| run.id == id).map(|at| known.swap_remove(at)) {
             Some(run) => run,
             None => follow_pointer(fs, lock, name, id)?,
         };
         runs.push(FoundRun { is_pointed_at: true, ..run });
     }
+    runs.extend(known.into_iter().filter(|run| run.state != RunState::Complete));
     runs.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(runs)
 }
@@ -268,17 +275,21 @@ pub fn unfinished_runs<F: Fs>(
 fn follow_pointer<F: Fs>(fs: &F, lock: &BrokerLock<F>, name: &EntryName, id: RunId) -> Result<FoundRun, StoreError> {
     let path = lock.log_dir().join(name);
     let file = fs.open_file(lock.dir(), name).at(&path, "opening a file")?;
-    let mut target = vec![0; 4096];
+    let mut target = vec![0; 8192];
     let read = fs.read_at(&file, 0, &mut target).at(&path, "reading")?;
     target.truncate(read);
+    let is_whole = target.pop() == Some(b'\n');
     let journal = PathBuf::from(std::ffi::OsString::from_vec(target));
     if let Some(undo_dir) = journal.parent().filter(|_| journal.file_name() == Some(OsStr::new(id.as_str())))
+        && is_whole
         && let Some(run) = list_runs(fs, undo_dir)?.into_iter().find(|run| run.id == id)
     {
         return Ok(run);
     }
-    // A journal that is gone leaves nothing to put back with; the run is still named.
-    Ok(FoundRun { id, path: journal, state: RunState::Unfinished, is_pointed_at: true, history: None })
+    // Where the line is not whole, nothing had begun. A journal that is gone leaves nothing to put back with; the run is still
+    // named.
+    let state = if is_whole { RunState::Unfinished } else { RunState::NotBegun };
+    Ok(FoundRun { id, path: journal, state, is_pointed_at: true, history: None })
 }
 
 /// Refuses to go on while a former run is not done.

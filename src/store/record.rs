@@ -25,8 +25,8 @@ pub(crate) struct Before {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) xattrs: Xattrs,
-    /// Whether `files/` of the journal has it. Only what a reversal puts away is not kept.
-    pub(crate) is_saved: bool,
+    /// Its name in `files/` of the journal. Only what a reversal puts away is not kept.
+    pub(crate) saved: Option<EntryName>,
 }
 
 /// What a step does, in the journal's words.
@@ -91,8 +91,6 @@ pub(crate) struct Entry {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Record {
     pub(crate) place: Place,
-    /// The directory's time of last change before the first file was made in it.
-    pub(crate) dir_mtime_ns: i128,
     pub(crate) entries: Vec<Entry>,
 }
 

@@ -112,6 +112,8 @@ pub enum Part {
     },
     /// These bytes.
     Bytes(Vec<u8>),
+    /// That many zeros.
+    Zeros(u64),
 }
 
 type Writer = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync;
@@ -206,7 +208,7 @@ impl Part {
     /// How long it is.
     pub fn size_bytes(&self) -> u64 {
         match self {
-            Self::Range { size_bytes, .. } => *size_bytes,
+            Self::Range { size_bytes, .. } | Self::Zeros(size_bytes) => *size_bytes,
             Self::Bytes(bytes) => bytes.len() as u64,
         }
     }

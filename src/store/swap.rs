@@ -19,7 +19,7 @@
 //! Other files change by one rename each: the offset index last, because a broker that finds none rebuilds all of a segment's
 //! indexes, and one that finds it trusts them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
 use super::error::{At, StoreError, StoreErrorKind};
@@ -75,7 +75,7 @@ impl Role {
 }
 
 /// A call that changes names in the directory of a transaction.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Call {
     /// Moves the file of this inode.
     Rename { from: EntryName, to: EntryName, inode: u64 },
@@ -109,7 +109,9 @@ pub(crate) fn arrange(entries: &mut [Entry], present: &[EntryName]) -> Vec<(u32,
             }
             Role::Cleaned => Order::Early,
             // Where its log is gone, a leftover swap is what a broker would use: it stays until ours has replaced it.
-            Role::Swap(base) if base.is_some_and(|base| standing.contains(&base)) => Order::Early,
+            Role::Swap(base) if entry.waiting.is_some() || base.is_some_and(|base| standing.contains(&base)) => {
+                Order::Early
+            }
             _ => Order::Plain,
         };
     }
@@ -129,12 +131,14 @@ fn guards(entries: &[Entry], present: &[EntryName]) -> Vec<(u32, EntryName)> {
     let early: BTreeSet<&EntryName> =
         entries.iter().filter(|entry| entry.order == Order::Early).map(|entry| &entry.name).collect();
     let swaps_stay = present.iter().any(|name| matches!(Role::of(name), Role::Swap(_)) && !early.contains(name));
-    if swaps_stay {
+    if swaps_stay || entries.iter().any(is_restored_swap) {
         return Vec::new();
     }
+    let is_free = |name: &EntryName| !present.contains(name) && !entries.iter().any(|entry| entry.name == *name);
     let name = |base: i64| {
         let prefix = offset_prefix(base.into());
-        EntryName::new(format!("{prefix}{}{}", FileKind::Log.extension(), FileSuffix::Cleaned.text()))
+        let names = FileKind::ALL.map(|kind| format!("{prefix}{}{}", kind.extension(), FileSuffix::Cleaned.text()));
+        names.into_iter().filter_map(EntryName::new).find(is_free)
     };
     lowest.into_iter().filter_map(|(group, base)| Some((group, name(base)?))).collect()
 }
@@ -147,6 +151,10 @@ fn place(entry: &Entry, to: EntryName) -> Option<Call> {
     let from = entry.waiting.clone()?;
     let inode = entry.after?.inode;
     (from != to).then_some(Call::Rename { from, to, inode })
+}
+
+fn placed(entry: &Entry) -> Option<Call> {
+    place(entry, entry.name.clone())
 }
 
 fn promote(entry: &Entry) -> Option<Call> {
@@ -177,60 +185,140 @@ impl Calls {
 fn sequence(record: &Record) -> Vec<Call> {
     let mut calls = Calls::default();
     let goes = |entry: &&Entry| entry.waiting.is_none() && !record.is_consumed(&entry.name);
-    let early: Vec<&Entry> = record.entries.iter().filter(|e| e.order == Order::Early).filter(goes).collect();
-    // A `.cleaned` file voids the swaps beside it, so they go first.
-    calls.step(early.iter().filter(|e| matches!(Role::of(&e.name), Role::Swap(_))).filter_map(|e| removal(e)));
-    calls.step(early.iter().filter(|e| !matches!(Role::of(&e.name), Role::Swap(_))).filter_map(|e| removal(e)));
+    let early: Vec<&Entry> = record.entries.iter().filter(|e| e.order == Order::Early).collect();
+    let is_swap = |entry: &&&Entry| matches!(Role::of(&entry.name), Role::Swap(_));
+    let ends = |entry: &&&Entry, end: &str| entry.name.as_bytes().ends_with(end.as_bytes());
+    // An index swap alone would be given to the log that stands, so it goes before its log and comes back after it. A `.cleaned`
+    // file voids the swaps beside it, so they go before it and come back after it.
+    let is_log = |entry: &&&Entry| ends(entry, ".log.swap");
+    let is_index = |entry: &&&Entry| ends(entry, ".index.swap");
+    let early = || early.iter();
+    calls.step(early().filter(is_index).copied().filter(goes).filter_map(removal));
+    calls.step(early().filter(|e| is_swap(e) && !is_log(e)).copied().filter(goes).filter_map(removal));
+    calls.step(early().filter(is_log).copied().filter(goes).filter_map(removal));
+    calls.step(early().filter(|e| !is_swap(e)).copied().filter(goes).filter_map(removal));
+    calls.step(early().filter(|e| !is_swap(e)).filter_map(|e| placed(e)));
+    calls.step(early().filter(is_log).filter_map(|e| placed(e)));
+    calls.step(early().filter(|e| is_swap(e) && !is_index(e)).filter_map(|e| placed(e)));
+    calls.step(early().filter(is_index).filter_map(|e| placed(e)));
     let groups: BTreeSet<u32> = record
         .entries
         .iter()
         .filter_map(|e| if let Order::Group(group) = e.order { Some(group) } else { None })
         .collect();
     for group in groups {
-        let members: Vec<&Entry> = record.entries.iter().filter(|e| e.order == Order::Group(group)).collect();
-        sequence_group(record, members, &mut calls);
+        Group::of(record, group).sequence(&mut calls);
     }
     let plain: Vec<&Entry> = record.entries.iter().filter(|e| e.order == Order::Plain).collect();
     let is_index = |e: &&&Entry| matches!(Role::of(&e.name), Role::OffsetIndex(_));
-    let placed = |e: &&Entry| place(e, e.name.clone());
-    calls.step(plain.iter().filter(|e| !is_index(e)).filter_map(placed));
-    calls.step(plain.iter().filter(is_index).filter_map(placed));
-    calls.step(plain.iter().copied().filter(goes).filter_map(removal));
+    calls.step(plain.iter().filter(|e| !is_index(e)).filter_map(|e| placed(e)));
+    calls.step(plain.iter().filter(is_index).filter_map(|e| placed(e)));
+    calls.step(plain.iter().filter(is_index).copied().filter(goes).filter_map(removal));
+    calls.step(plain.iter().filter(|e| !is_index(e)).copied().filter(goes).filter_map(removal));
     calls.0
 }
 
-fn sequence_group(record: &Record, mut members: Vec<&Entry>, calls: &mut Calls) {
-    members.sort_by_key(|entry| Role::of(&entry.name).segment());
-    let guard = members.iter().position(|entry| entry.action == Action::Guard).map(|at| members.remove(at));
-    let is_log = |entry: &&&Entry| matches!(Role::of(&entry.name), Role::Log(_));
-    let new_bases: BTreeSet<Option<i64>> =
-        members.iter().filter(is_log).filter(|e| e.waiting.is_some()).map(|e| Role::of(&e.name).segment()).collect();
-    let is_new = |entry: &&&Entry| new_bases.contains(&Role::of(&entry.name).segment());
-    let to_swap = |entry: &&Entry| place(entry, swap_name(&entry.name));
-    if let Some(guard) = guard {
-        calls.step(place(guard, guard.name.clone()));
-        calls.step(members.iter().filter_map(to_swap));
-        calls.step(guard.after.map(|after| Call::Remove { name: guard.name.clone(), inode: after.inode }));
-    } else {
-        // Index swaps that were left would be given to our log: they go first.
-        let stale = |entry: &&Entry| {
-            let is_index = !entry.name.as_bytes().ends_with(b".log.swap");
-            let of_group = matches!(Role::of(&entry.name), Role::Swap(base) if new_bases.contains(&base));
-            is_index && of_group && entry.waiting.is_none() && !record.is_consumed(&entry.name)
+/// The files of a group of segments that change together.
+struct Group<'a> {
+    record: &'a Record,
+    guard: Option<&'a Entry>,
+    logs: Vec<&'a Entry>,
+    offset_indexes: Vec<&'a Entry>,
+    other_indexes: Vec<&'a Entry>,
+    /// Bases whose logs have new content.
+    new_bases: BTreeSet<i64>,
+}
+
+impl<'a> Group<'a> {
+    fn of(record: &'a Record, group: u32) -> Self {
+        let mut found = Self {
+            record,
+            guard: None,
+            logs: Vec::new(),
+            offset_indexes: Vec::new(),
+            other_indexes: Vec::new(),
+            new_bases: BTreeSet::new(),
         };
-        calls.step(record.entries.iter().filter(stale).filter_map(removal));
-        calls.step(members.iter().filter(is_log).filter_map(to_swap));
-        calls.step(members.iter().filter(|e| !is_log(e)).filter_map(to_swap));
+        for entry in record.entries.iter().filter(|entry| entry.order == Order::Group(group)) {
+            match Role::of(&entry.name) {
+                _ if entry.action == Action::Guard => found.guard = Some(entry),
+                Role::Log(base) => {
+                    found.new_bases.extend(entry.waiting.is_some().then_some(base));
+                    found.logs.push(entry);
+                }
+                Role::OffsetIndex(_) => found.offset_indexes.push(entry),
+                _ => found.other_indexes.push(entry),
+            }
+        }
+        found.logs.sort_by_key(|entry| Role::of(&entry.name).segment());
+        found
     }
-    let goes = |entry: &&&Entry| entry.waiting.is_none();
-    let old_indexes = members.iter().filter(|e| !is_log(e)).filter(is_new);
-    let removed_logs = members.iter().filter(is_log).filter(goes);
-    calls.step(removed_logs.chain(old_indexes).filter_map(|e| removal(e)));
-    calls.step(members.iter().filter(|e| !is_log(e) && !is_new(e)).filter(goes).filter_map(|e| removal(e)));
-    for log in members.iter().filter(is_log) {
-        calls.step(promote(log));
+
+    fn is_new(&self, entry: &Entry) -> bool {
+        Role::of(&entry.name).segment().is_some_and(|base| self.new_bases.contains(&base))
     }
-    calls.step(members.iter().filter(|e| !is_log(e)).filter_map(|e| promote(e)));
+
+    fn indexes(&self) -> impl Iterator<Item = &'a Entry> + '_ {
+        self.other_indexes.iter().chain(&self.offset_indexes).copied()
+    }
+
+    fn removed_logs(&self) -> impl Iterator<Item = &'a Entry> + '_ {
+        self.logs.iter().copied().filter(|log| log.waiting.is_none())
+    }
+
+    fn sequence(&self, calls: &mut Calls) {
+        let restores_swap = self.record.entries.iter().any(is_restored_swap);
+        if restores_swap {
+            return self.sequence_direct(calls);
+        }
+        let to_swap = |entry: &&Entry| place(entry, swap_name(&entry.name));
+        if let Some(guard) = self.guard {
+            calls.step(placed(guard));
+            calls.step(self.logs.iter().chain(&self.other_indexes).chain(&self.offset_indexes).filter_map(to_swap));
+            calls.step(guard.after.map(|after| Call::Remove { name: guard.name.clone(), inode: after.inode }));
+        } else {
+            self.remove_stale_swaps(calls);
+            calls.step(self.logs.iter().filter_map(to_swap));
+            calls.step(self.other_indexes.iter().filter_map(to_swap));
+            calls.step(self.offset_indexes.iter().filter_map(to_swap));
+        }
+        let old_indexes = self.indexes().filter(|entry| self.is_new(entry));
+        calls.step(self.removed_logs().chain(old_indexes).filter_map(removal));
+        let goes = |entry: &&Entry| !self.is_new(entry) && entry.waiting.is_none();
+        calls.step(self.indexes().filter(goes).filter_map(removal));
+        for log in &self.logs {
+            calls.step(promote(log));
+        }
+        calls.step(self.indexes().filter_map(promote));
+    }
+
+    /// Index swaps that were left would be given to our log. The offset index goes before the others: without it a broker
+    /// rebuilds them all.
+    fn remove_stale_swaps(&self, calls: &mut Calls) {
+        let is_stale = |entry: &&Entry| {
+            let of_group = matches!(Role::of(&entry.name), Role::Swap(Some(base)) if self.new_bases.contains(&base));
+            let goes = entry.waiting.is_none() && !self.record.is_consumed(&entry.name);
+            of_group && goes && !entry.name.as_bytes().ends_with(b".log.swap")
+        };
+        let is_offset_index = |entry: &&Entry| entry.name.as_bytes().ends_with(b".index.swap");
+        calls.step(self.record.entries.iter().filter(is_stale).filter(is_offset_index).filter_map(removal));
+        calls.step(self.record.entries.iter().filter(is_stale).filter_map(removal));
+    }
+
+    /// Beside a swap of a broker's own that comes back, one of ours would be completed with it.
+    fn sequence_direct(&self, calls: &mut Calls) {
+        calls.step(self.offset_indexes.iter().copied().filter(|entry| self.is_new(entry)).filter_map(removal));
+        calls.step(self.other_indexes.iter().copied().filter(|entry| self.is_new(entry)).filter_map(removal));
+        calls.step(self.removed_logs().filter_map(removal));
+        calls.step(self.indexes().filter(|entry| entry.waiting.is_none()).filter_map(removal));
+        calls.step(self.logs.iter().copied().filter_map(placed));
+        calls.step(self.other_indexes.iter().copied().filter_map(placed));
+        calls.step(self.offset_indexes.iter().copied().filter_map(placed));
+    }
+}
+
+fn is_restored_swap(entry: &Entry) -> bool {
+    entry.waiting.is_some() && matches!(Role::of(&entry.name), Role::Swap(_))
 }
 
 /// What is known of a transaction from the names in its directory.
@@ -310,24 +398,26 @@ impl<F: Fs> Ground<'_, F> {
         }
         let (mut gone, mut disturbed, mut lost) = (false, false, false);
         let (mut swapped, mut guarded) = (BTreeMap::new(), BTreeSet::new());
+        let ours: BTreeSet<u64> = record.entries.iter().filter_map(|entry| Some(entry.after?.inode)).collect();
         for entry in &record.entries {
             let found = self.identity(&entry.name)?;
             let before = entry.before.as_ref().map(|before| before.identity);
             let is_same = |known: Option<Identity>| known.map(|k| k.inode) == found.map(|f| f.inode);
+            if entry.action == Action::Guard {
+                guarded.extend(is_same(entry.after).then_some(entry.order));
+                continue;
+            }
             if is_same(before) {
                 disturbed |= found != before;
             } else if is_same(entry.after) {
-                gone |= entry.action != Action::Guard;
+                gone = true;
                 disturbed |= found != entry.after;
             } else {
                 gone = true;
-                disturbed |= found.is_some();
+                // Our own new file passes through the name of a leftover swap that it replaces.
+                disturbed |= found.is_some_and(|found| !ours.contains(&found.inode));
             }
             let (Some(waiting), Some(after)) = (&entry.waiting, entry.after) else { continue };
-            if entry.action == Action::Guard {
-                guarded.extend(self.has_inode(&entry.name, after.inode)?.then_some(entry.order));
-                continue;
-            }
             let in_swap = self.has_inode(&swap_name(&entry.name), after.inode)?;
             let waits = !in_swap && self.has_inode(waiting, after.inode)?;
             lost |= !waits && !in_swap && found.is_none_or(|found| found.inode != after.inode);
@@ -338,9 +428,66 @@ impl<F: Fs> Ground<'_, F> {
         let promised = swapped.iter().any(|(group, complete)| *complete && !guarded.contains(group));
         Ok(match (gone, promised && !lost) {
             (false, false) => Progress::NotBegun,
-            _ if lost || disturbed => Progress::Disturbed,
+            _ if lost || disturbed || !self.is_a_beginning(record)? => Progress::Disturbed,
             _ => Progress::Begun,
         })
+    }
+
+    /// Whether what is done are the first steps of the sequence, the last of them perhaps in part, and nothing behind them.
+    fn is_a_beginning(&self, record: &Record) -> Result<bool, StoreError> {
+        let mut is_open = false;
+        let mut step = Vec::new();
+        // A broker that has completed our swap may have run ahead of us there, and our own swap replaces one that was left.
+        let is_exempt = |call: &Call| match call {
+            Call::Rename { from, to, .. } => *from == swap_name(to),
+            Call::Remove { name, .. } => {
+                record.entries.iter().any(|e| e.waiting.is_some() && swap_name(&e.name) == *name)
+            }
+            Call::Sync => false,
+        };
+        let mut seen = HashSet::new();
+        for call in sequence(record).into_iter().filter(|call| !is_exempt(call)) {
+            if call != Call::Sync {
+                if !seen.contains(&call) {
+                    step.push(self.is_done(record, &call)?);
+                    seen.insert(call);
+                }
+                continue;
+            }
+            if is_open && step.iter().any(|is_done| *is_done) {
+                return Ok(false);
+            }
+            is_open |= step.iter().any(|is_done| !is_done);
+            step.clear();
+        }
+        Ok(true)
+    }
+
+    fn is_done(&self, record: &Record, call: &Call) -> Result<bool, StoreError> {
+        let waits = |inode: u64| {
+            let waiting = record.entries.iter().find(|e| e.after.is_some_and(|after| after.inode == inode))?;
+            waiting.waiting.clone()
+        };
+        match call {
+            Call::Sync => Ok(true),
+            // A file on its way is past a place when it is not there and not before it.
+            Call::Rename { from, inode, .. } => {
+                let waits_before = match waits(*inode).filter(|name| name != from) {
+                    Some(name) => self.has_inode(&name, *inode)?,
+                    None => false,
+                };
+                Ok(!waits_before && !self.has_inode(from, *inode)?)
+            }
+            Call::Remove { name, inode } => {
+                let waits_before = match waits(*inode).filter(|waiting| waiting != name) {
+                    Some(waiting) if record.entries.iter().any(|e| e.name == *name && e.action == Action::Guard) => {
+                        self.has_inode(&waiting, *inode)?
+                    }
+                    _ => false,
+                };
+                Ok(!waits_before && !self.has_inode(name, *inode)?)
+            }
+        }
     }
 
     /// Takes back what a transaction that has not begun has put beside the old files. `is_ours` tells the names of the run.

@@ -9,7 +9,9 @@ use super::error::{At, StoreError, StoreErrorKind};
 use super::fs::{Access, EntryName, Fs};
 use super::journal::{Direction, History, Journal, Logged, Outcome, plain};
 use super::lock::BrokerLock;
-use super::place::{FoundRun, RunId, RunState, UNDONE, clear_pointer, list_runs, set_pointer};
+use super::place::{
+    FoundRun, RunId, RunState, UNDONE, clear_pointer, default_undo_dir, list_runs, set_pointer, unfinished_runs,
+};
 use super::record::{Action, Before, Entry, Identity, Order, Record};
 use super::step::Place;
 use super::survey::open_place;
@@ -47,10 +49,32 @@ pub fn undo<F: Fs>(fs: &F, lock: &BrokerLock<F>, run: &FoundRun, watch: Watch<'_
     let mut back = Back::open(fs, lock, run, history, watch)?;
     back.check_unchanged()?;
     set_pointer(fs, lock, &run.id, &run.path)?;
-    back.worker.journal.undo(fs)?;
+    back.worker.journal.undo(fs, lock.is_made_here())?;
     back.put_back()?;
     back.close()?;
     Ok(Ending::PutBack)
+}
+
+/// Ends every run that a log dir is waiting for, the last first, and removes a directory of journals that has none.
+pub fn end_all_unfinished<F: Fs>(
+    fs: &F,
+    lock: &BrokerLock<F>,
+    undo_dir: Option<&Path>,
+    disturbance: Disturbance,
+    watch: Watch<'_>,
+) -> Result<Vec<(RunId, Ending)>, StoreError> {
+    let mut endings = Vec::new();
+    for run in unfinished_runs(fs, lock, undo_dir)?.iter().rev() {
+        endings.push((run.id.clone(), end_unfinished(fs, lock, run, disturbance, watch)?));
+    }
+    if let Some(path) = default_undo_dir(lock.log_dir()) {
+        match fs.open_dir(&path) {
+            Ok(dir) => drop_if_empty(fs, dir, &path)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(StoreError::io(&path, "opening the directory of undo journals", error)),
+        }
+    }
+    Ok(endings)
 }
 
 /// Ends a run that stopped half-way: finishes it where only the last word is missing, puts everything back otherwise.
@@ -58,19 +82,29 @@ pub fn undo<F: Fs>(fs: &F, lock: &BrokerLock<F>, run: &FoundRun, watch: Watch<'_
 /// # Errors
 ///
 /// Refused where a broker or somebody else has changed files in between, unless they are to be kept.
-pub fn end_unfinished<F: Fs>(
+fn end_unfinished<F: Fs>(
     fs: &F,
     lock: &BrokerLock<F>,
     run: &FoundRun,
     disturbance: Disturbance,
     watch: Watch<'_>,
 ) -> Result<Ending, StoreError> {
+    if run.is_pointed_at {
+        // The pointer goes.
+        lock.leave_time(None);
+    }
+    let was_at_work = run.is_pointed_at || run.state != RunState::Complete;
+    if was_at_work && run.history.as_ref().is_some_and(|history| history.made_lock) {
+        lock.take_over_file();
+    }
     let Some(history) = &run.history else {
-        if run.is_pointed_at && disturbance == Disturbance::Refuse {
+        if run.state == RunState::Unfinished && disturbance == Disturbance::Refuse {
             return Err(unreadable(run));
         }
         clear_pointer(fs, lock, &run.id)?;
-        remove_journal(fs, &run.path)?;
+        if run.state != RunState::Complete {
+            remove_journal(fs, &run.path)?;
+        }
         return Ok(Ending::PutBack);
     };
     if run.state == RunState::Complete {
@@ -184,10 +218,7 @@ impl<'a, F: Fs> Back<'a, F> {
 
     /// Removes new files of the run that have not got their places.
     fn clear_waiting(&self) -> Result<(), StoreError> {
-        let mut places = self.history.run.places();
-        places.sort();
-        places.dedup();
-        for place in places {
+        for place in self.history.run.places().into_keys() {
             let (dir, path) = self.open_place(&place)?;
             let ground = Ground { fs: self.worker.fs, dir: &dir, path: &path };
             ground.clear(|name| self.worker.id.is_waiting_name(name))?;
@@ -199,7 +230,7 @@ impl<'a, F: Fs> Back<'a, F> {
     fn end(&mut self) -> Result<Ending, StoreError> {
         let forward = self.history.transactions.iter().filter(|logged| logged.direction == Direction::Forward);
         let done = forward.filter(|logged| logged.outcome == Outcome::Done).count();
-        if !self.history.is_being_undone && done == self.history.run.places().len() {
+        if !self.history.is_being_undone && done == self.history.run.transaction_count() {
             self.worker.complete()?;
             return Ok(Ending::Finished);
         }
@@ -268,7 +299,7 @@ impl<'a, F: Fs> Back<'a, F> {
                 uid: stat.uid,
                 gid: stat.gid,
                 xattrs: BTreeMap::new(),
-                is_saved: false,
+                saved: None,
             });
             let (waiting, after) = match &entry.before {
                 Some(before) => Some(self.bring_back(&dir, &path, record, &entry.name, before, &names)?).unzip(),
@@ -279,10 +310,8 @@ impl<'a, F: Fs> Back<'a, F> {
             entries.push(Entry { action, name, order: Order::Plain, before: standing, waiting, after });
         }
         self.worker.add_guards(&dir, &path, &dir_stat, &names, &mut entries)?;
-        let back = Record { place: record.place.clone(), dir_mtime_ns: record.dir_mtime_ns, entries };
-        self.worker.carry_out(Direction::Back, &dir, &path, &back)?;
-        fs.set_dir_mtime(&dir, record.dir_mtime_ns).at(&path, "setting the time of a directory")?;
-        Ok(())
+        let back = Record { place: record.place.clone(), entries };
+        self.worker.carry_out(Direction::Back, &dir, &path, &back)
     }
 
     /// Makes the original wait beside its old place.
@@ -297,8 +326,10 @@ impl<'a, F: Fs> Back<'a, F> {
     ) -> Result<(EntryName, Identity), StoreError> {
         let fs = self.worker.fs;
         let kept = self.worker.keep("files", &record.place)?;
-        let saved = fs.open_file(&kept.dir, name).at(&kept.path.join(name), "opening a kept original")?;
-        let stat = fs.stat_file(&saved).at(&kept.path.join(name), "looking at a kept original")?;
+        let saved_name = before.saved.as_ref().unwrap_or(name);
+        let saved_path = kept.path.join(saved_name);
+        let saved = fs.open_file(&kept.dir, saved_name).at(&saved_path, "opening a kept original")?;
+        let stat = fs.stat_file(&saved).at(&saved_path, "looking at a kept original")?;
         let waiting = self.worker.waiting_name()?;
         let base = match Role::of(name) {
             Role::Log(base) | Role::OffsetIndex(base) | Role::OtherIndex(base) => Some(base),
@@ -306,7 +337,7 @@ impl<'a, F: Fs> Back<'a, F> {
         };
         let is_active = base.is_none() || base >= active_base(names);
         let is_original = stat.inode == before.identity.inode && Identity::from(&stat) == before.identity;
-        if is_original && !is_active && fs.link(&kept.dir, name, dir, &waiting).is_ok() {
+        if is_original && !is_active && fs.link(&kept.dir, saved_name, dir, &waiting).is_ok() {
             return Ok((waiting, before.identity));
         }
         let access = Access { uid: before.uid, gid: before.gid, mode: before.mode };
@@ -314,7 +345,7 @@ impl<'a, F: Fs> Back<'a, F> {
         let new = NewFile { name: &waiting, access, xattrs: &before.xattrs, mtime_ns };
         let identity = self.worker.workshop(dir, path, &kept.dir, &kept.path).copy(&new, &saved)?;
         if identity.size_bytes != before.identity.size_bytes {
-            return Err(StoreError::new(kept.path.join(name), StoreErrorKind::Changed));
+            return Err(StoreError::new(saved_path, StoreErrorKind::Changed));
         }
         Ok((waiting, identity))
     }
@@ -322,7 +353,13 @@ impl<'a, F: Fs> Back<'a, F> {
     /// Says that everything is back, and removes the journal.
     fn close(&self) -> Result<(), StoreError> {
         let fs = self.worker.fs;
+        let times = self.history.run.places().into_iter().filter_map(|(place, time)| Some((place, time?)));
+        for (place, mtime_ns) in times.filter(|(place, _)| *place != Place::LogDir) {
+            let (dir, path) = self.open_place(&place)?;
+            fs.set_dir_mtime(&dir, mtime_ns).at(&path, "setting the time of a directory")?;
+        }
         self.worker.journal.mark(fs, UNDONE)?;
+        self.worker.lock.leave_time(self.history.run.dir_mtime_ns);
         clear_pointer(fs, self.worker.lock, &self.worker.id)?;
         remove_journal(fs, &self.worker.journal.path)
     }
@@ -332,7 +369,9 @@ impl<'a, F: Fs> Back<'a, F> {
 ///
 /// What says how the run stands goes last, so that a removal that stops half-way is known for what it is.
 pub fn remove_journal<F: Fs>(fs: &F, path: &Path) -> Result<(), StoreError> {
-    let (Some(parent_path), Some(name)) = (path.parent(), path.file_name().and_then(EntryName::new)) else {
+    // Only ever what has the name of a journal.
+    let name = path.file_name().filter(|name| name.to_str().and_then(RunId::parse).is_some());
+    let (Some(parent_path), Some(name)) = (path.parent(), name.and_then(EntryName::new)) else {
         return Ok(());
     };
     let parent = match fs.open_dir(parent_path) {
@@ -367,7 +406,7 @@ pub(crate) fn drop_if_empty<F: Fs>(fs: &F, dir: F::Dir, path: &Path) -> Result<(
     Ok(())
 }
 
-fn empty_dir<F: Fs>(fs: &F, dir: &F::Dir, path: &Path, but: &[EntryName]) -> Result<(), StoreError> {
+pub(crate) fn empty_dir<F: Fs>(fs: &F, dir: &F::Dir, path: &Path, but: &[EntryName]) -> Result<(), StoreError> {
     for name in fs.list(dir).at(path, "listing an undo journal")? {
         let below = path.join(&name);
         match fs.stat(dir, &name).at(&below, "looking at an undo journal")? {

@@ -75,10 +75,13 @@ impl<'a, F: Fs> Worker<'a, F> {
         path: &Path,
         record: &Record,
     ) -> Result<(), StoreError> {
+        let ground = Ground { fs: self.fs, dir, path };
+        // All new files have their waiting names for good before the first of them moves on.
+        ground.sync()?;
         self.journal.prepared(self.fs, direction, record)?;
         // The last moment at which somebody else's lock can still stop us.
         self.lock.check(self.fs)?;
-        Ground { fs: self.fs, dir, path }.carry_out(record)?;
+        ground.carry_out(record)?;
         self.journal.close(self.fs, record, Outcome::Done)
     }
 
@@ -98,7 +101,7 @@ impl<'a, F: Fs> Worker<'a, F> {
         }
         self.fs.sync_dir(&kept.dir).at(&kept.path, "syncing the undo journal")?;
         self.add_guards(&survey.dir, &survey.path, &survey.stat, &survey.names, &mut entries)?;
-        Ok(Record { place: transaction.place.clone(), dir_mtime_ns: survey.stat.mtime_ns, entries })
+        Ok(Record { place: transaction.place.clone(), entries })
     }
 
     /// Decides the order of the entries and makes the guards that it needs.
@@ -226,16 +229,30 @@ impl<'a, F: Fs> Worker<'a, F> {
             return Err(StoreError::new(path, StoreErrorKind::Changed));
         }
         let xattrs = self.fs.xattrs(&file).at(&path, "reading attributes")?;
-        let linked = survey.may_be_linked(name) && self.fs.link(&survey.dir, name, &kept.dir, name).is_ok();
+        let saved = self.free_name(kept, name)?;
+        let linked = survey.may_be_linked(name) && self.fs.link(&survey.dir, name, &kept.dir, &saved).is_ok();
         if linked {
             // Nobody has promised yet that its content is on the disk.
             self.fs.sync_file(&file).at(&path, "syncing a file")?;
         } else {
-            let new = NewFile { name, access: file_access(stat), xattrs: &xattrs, mtime_ns: Some(stat.mtime_ns) };
+            let mtime_ns = Some(stat.mtime_ns);
+            let new = NewFile { name: &saved, access: file_access(stat), xattrs: &xattrs, mtime_ns };
             self.workshop(&kept.dir, &kept.path, &survey.dir, &survey.path).copy(&new, &file)?;
         }
         let identity = Identity::from(stat);
-        Ok(Before { identity, mode: stat.mode, uid: stat.uid, gid: stat.gid, xattrs, is_saved: true })
+        Ok(Before { identity, mode: stat.mode, uid: stat.uid, gid: stat.gid, xattrs, saved: Some(saved) })
+    }
+
+    /// The name under which an original is kept: its own, or with a number where an earlier transaction has kept that.
+    fn free_name(&self, kept: &Kept<F>, name: &EntryName) -> Result<EntryName, StoreError> {
+        let mut saved = name.clone();
+        for number in 2..1_000 {
+            if self.fs.stat(&kept.dir, &saved).at(&kept.path, "looking at the undo journal")?.is_none() {
+                break;
+            }
+            saved = name.with_suffix(&format!(".{number}"));
+        }
+        Ok(saved)
     }
 
     /// Opens a directory of the journal for a place, making it durably where it is missing.
