@@ -12,8 +12,10 @@ pub mod dump_kafka;
 pub mod error;
 pub mod exit;
 pub mod inputs;
+mod interrupt;
 pub mod locate;
 pub mod man;
+pub mod mutate;
 pub mod plan_capacity;
 pub mod preflight;
 mod process;
@@ -22,6 +24,7 @@ pub mod retain;
 mod settings;
 mod start_settings;
 pub mod stat;
+pub mod undo;
 pub mod verify;
 
 use std::ffi::OsString;
@@ -74,6 +77,8 @@ pub enum Command {
     Retain(retain::RetainArgs),
     /// Show the numbers people monitor, per topic and partition, from the files alone
     Stat(stat::StatArgs),
+    /// List applied runs, and take them back
+    Undo(undo::UndoArgs),
     /// Check every byte and every relation between files
     Verify(verify::VerifyArgs),
 }
@@ -115,6 +120,7 @@ fn dispatch(command: &Command, context: &mut Context<'_>) -> Result<ExitStatus, 
         Command::PlanCapacity(args) => plan_capacity::run(args, context),
         Command::Retain(args) => retain::run(args, context),
         Command::Stat(args) => stat::run(args, context),
+        Command::Undo(args) => undo::run(args, context),
         Command::Preflight(args) => preflight::run(args, context),
         Command::Verify(args) => verify::run(args, context),
     }

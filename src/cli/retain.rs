@@ -9,18 +9,18 @@ use super::context::{Context, OutputFormat};
 use super::error::CliError;
 use super::exit::ExitStatus;
 use super::inputs::PathArgs;
+use super::mutate::{MutateArgs, Request};
 use super::start_settings::{BrokerArgs, start_settings};
 use crate::format::Offset;
 use crate::logdir::names::DirName;
 use crate::logdir::{Input, LogDir};
 use crate::ops::preflight::Options;
 use crate::ops::retain::{Refusal, RetainError, RetainInput, RetainOptions, plan};
-use crate::render::plan::PlanHead;
 use crate::render::retain::{Detail, render_human, render_json};
 
 /// Delete segments by time, size and log start, as the broker's retention does
 ///
-/// Prints what would be deleted, and changes nothing. Retention goes from the oldest segment on and ends at the first that no rule
+/// Prints what would be deleted, and changes nothing without --apply or --output. Retention goes from the oldest segment on and ends at the first that no rule
 /// removes; where all segments go, the log ends in a new, empty one.
 #[derive(Clone, Debug, Args)]
 pub struct RetainArgs {
@@ -42,6 +42,9 @@ pub struct RetainArgs {
     /// What all replicas have; nothing beyond it goes [default: replication-offset-checkpoint, else the log end]
     #[arg(long, value_name = "N", value_parser = parse_offset)]
     pub high_watermark: Option<Offset>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a doc comment here would become the help of the command")]
+    pub mutate: MutateArgs,
     /// Say of each segment which rule keeps or removes it, and when it can go
     #[arg(long)]
     pub explain: bool,
@@ -61,14 +64,21 @@ pub fn run(args: &RetainArgs, context: &mut Context<'_>) -> Result<ExitStatus, C
     };
     let retain = RetainOptions { log_start: args.log_start_offset, high_watermark: args.high_watermark };
     let inputs = retain_inputs(&args.paths)?;
-    let pool = context.thread_pool()?;
-    let progress = context.progress("retain");
-    let planned = plan(&inputs, &options, &retain, &pool, &*progress).map_err(refused)?;
-    drop(progress);
+    let request = Request {
+        command: "retain",
+        options: format!("{options:?} {retain:?}"),
+        now_ms: args.broker.now(context).0,
+        log_dirs: inputs.iter().map(|input| (input.log_dir.path().to_path_buf(), input.partitions.clone())).collect(),
+    };
+    let make = |context: &mut Context<'_>| {
+        let pool = context.thread_pool()?;
+        let progress = context.progress("retain");
+        plan(&inputs, &options, &retain, &pool, &*progress).map_err(refused)
+    };
+    let (planned, carried) = args.mutate.run(&request, context, make, |planned| &planned.plan, |_| Ok(()))?;
     let bytes = match format {
         OutputFormat::Json => {
-            let head = PlanHead { command: "retain", mode: "plan", digest: None, undo_id: None };
-            render_json(&planned, &head).map_err(|error| CliError::failed(error.to_string()))?
+            render_json(&planned, &carried.head("retain")).map_err(|error| CliError::failed(error.to_string()))?
         }
         _ => render_human(&planned, if args.explain { Detail::Explained } else { Detail::Steps }),
     };

@@ -11,6 +11,7 @@
 //! pub fn apply  (Plan, &impl Fs, &dyn Progress)       -> Result<Report, OpError>     then this, the only caller of `store`
 //! ```
 
+pub mod apply;
 pub mod broker;
 pub mod capacity;
 pub mod compact;

@@ -17,6 +17,7 @@ pub mod plan;
 pub mod preflight;
 pub mod retain;
 pub mod stat;
+pub mod undo;
 pub mod units;
 pub mod untrusted;
 pub mod verify;

@@ -1,0 +1,252 @@
+//! What every command that changes something shares: `--output`, `--apply`, `--expect`, the lock, the journal, the refusals.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::context::Context;
+use super::error::{CliError, Message};
+use super::interrupt::interruption;
+use crate::logdir::names::CheckpointKind;
+use crate::ops::apply::{changes_of, log_dirs_of};
+use crate::ops::plan::Plan;
+use crate::render::plan::PlanHead;
+use crate::store::{
+    BrokerLock, EntryName, LockTrust, OutputOptions, Place, PlanDigest, RealFs, RunOptions, StoreError, StoreErrorKind,
+    Watch, apply, refuse_unfinished, write_output,
+};
+
+/// How a plan is carried out; without --output and --apply it is only printed.
+#[derive(Clone, Default, Debug, Args)]
+#[command(next_help_heading = "Writing")]
+pub struct MutateArgs {
+    /// Write the result as a log dir and leave the source alone; DIR must be empty or not exist
+    #[arg(long, value_name = "DIR", conflicts_with = "apply")]
+    pub output: Option<PathBuf>,
+    /// Change the source in place, under the broker's lock; `segtool undo` takes it back
+    #[arg(long)]
+    pub apply: bool,
+    /// Apply only the plan with this digest
+    #[arg(long, value_name = "DIGEST", requires = "apply")]
+    pub expect: Option<String>,
+    /// Keep the originals here [default: LOGDIR.segtool-undo]
+    #[arg(long, value_name = "DIR", requires = "apply")]
+    pub undo_dir: Option<PathBuf>,
+    /// Go on where a file system's locks cannot be trusted
+    #[arg(long = "i-have-stopped-the-broker")]
+    pub broker_is_stopped: bool,
+}
+
+/// What a plan is made for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The command.
+    pub command: &'static str,
+    /// Its options in a fixed form, for the digest.
+    pub options: String,
+    /// The instant the plan is made for.
+    pub now_ms: i64,
+    /// The log dirs, and in each the partition directories that are meant.
+    pub log_dirs: Vec<(PathBuf, Vec<OsString>)>,
+}
+
+/// How a plan was carried out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Carried {
+    /// `plan`, `output` or `apply`.
+    pub mode: &'static str,
+    /// The plan's digest.
+    pub digest: String,
+    /// What to give `segtool undo`.
+    pub undo_id: Option<String>,
+}
+
+impl Carried {
+    /// What a document says about the run.
+    pub fn head(&self, command: &'static str) -> PlanHead<'_> {
+        PlanHead { command, mode: self.mode, digest: Some(&self.digest), undo_id: self.undo_id.as_deref() }
+    }
+}
+
+impl MutateArgs {
+    /// Whether something will be written.
+    pub fn writes(&self) -> bool {
+        self.apply || self.output.is_some()
+    }
+
+    /// Makes a plan and carries it out as asked. With `--apply` the plan is made under the lock, so that it is still true when it is
+    /// carried out. `consent` may refuse a plan before anything is touched.
+    pub fn run<P>(
+        &self,
+        request: &Request,
+        context: &mut Context<'_>,
+        plan: impl FnOnce(&mut Context<'_>) -> Result<P, CliError>,
+        as_plan: impl Fn(&P) -> &Plan,
+        consent: impl FnOnce(&P) -> Result<(), CliError>,
+    ) -> Result<(P, Carried), CliError> {
+        let fs = RealFs;
+        if !self.apply {
+            let digest = digest(&fs, request)?;
+            let planned = plan(context)?;
+            let mode = match &self.output {
+                Some(target) => {
+                    write_beside(&fs, target, request, as_plan(&planned))?;
+                    "output"
+                }
+                None => "plan",
+            };
+            return Ok((planned, Carried { mode, digest, undo_id: None }));
+        }
+        let locks = take_locks(&fs, self, request)?;
+        let result = self.apply_locked(&fs, &locks, request, context, plan, as_plan, consent);
+        for lock in locks {
+            lock.release(&fs)?;
+        }
+        result
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one of the things that a run needs, and none belongs to another"
+    )]
+    fn apply_locked<P>(
+        &self,
+        fs: &RealFs,
+        locks: &[BrokerLock<RealFs>],
+        request: &Request,
+        context: &mut Context<'_>,
+        plan: impl FnOnce(&mut Context<'_>) -> Result<P, CliError>,
+        as_plan: impl Fn(&P) -> &Plan,
+        consent: impl FnOnce(&P) -> Result<(), CliError>,
+    ) -> Result<(P, Carried), CliError> {
+        for lock in locks {
+            refuse_unfinished(fs, lock, self.undo_dir.as_deref())?;
+        }
+        let digest = digest(fs, request)?;
+        if let Some(expected) = self.expect.as_ref().filter(|expected| **expected != digest) {
+            let text = format!("the plan is not the one expected: its digest is {digest}, not {expected}");
+            return Err(CliError::refused(text, "look at the plan again; the files or the options have changed"));
+        }
+        let planned = plan(context)?;
+        consent(&planned)?;
+        let mut undo_id = None;
+        for changes in changes_of(as_plan(&planned)) {
+            if changes.transactions.is_empty() {
+                continue;
+            }
+            let Some(lock) = locks.iter().find(|lock| lock.log_dir() == changes.log_dir) else { continue };
+            let announced = std::cell::RefCell::new(String::new());
+            let interrupted = interruption();
+            let options = RunOptions {
+                command: request.command,
+                digest: &digest,
+                started_s: context.now().0.div_euclid(1000),
+                undo_dir: self.undo_dir.as_deref(),
+                watch: Watch { interrupted, progress: &|_| {} },
+                announce: &|id, journal| {
+                    *announced.borrow_mut() = format!("undo id {} (originals in {})", id.as_str(), journal.display());
+                },
+                check: &|_| Ok(()),
+            };
+            let applied = apply(fs, lock, &changes, &options);
+            let told = announced.into_inner();
+            if !told.is_empty() {
+                context.note(&told);
+            }
+            undo_id = Some(applied?.id.as_str().to_owned());
+        }
+        Ok((planned, Carried { mode: "apply", digest, undo_id }))
+    }
+}
+
+fn take_locks(fs: &RealFs, args: &MutateArgs, request: &Request) -> Result<Vec<BrokerLock<RealFs>>, CliError> {
+    let trust = if args.broker_is_stopped { LockTrust::BrokerIsStopped } else { LockTrust::Required };
+    let mut locks: Vec<BrokerLock<RealFs>> = Vec::new();
+    for (log_dir, _) in &request.log_dirs {
+        match BrokerLock::take(fs, log_dir, trust) {
+            Ok(lock) => locks.push(lock),
+            Err(error) => {
+                for lock in locks {
+                    // The first error is the one to tell.
+                    let _ = lock.release(fs);
+                }
+                return Err(refused(error));
+            }
+        }
+    }
+    Ok(locks)
+}
+
+fn digest(fs: &RealFs, request: &Request) -> Result<String, StoreError> {
+    let mut digest = PlanDigest::new(request.command, &request.options, request.now_ms);
+    for (log_dir, partitions) in &request.log_dirs {
+        digest.add_place(fs, log_dir, &Place::LogDir)?;
+        for partition in partitions.iter().filter_map(|name| EntryName::new(name.as_os_str())) {
+            digest.add_place(fs, log_dir, &Place::Partition(partition))?;
+        }
+    }
+    Ok(digest.finish())
+}
+
+/// Files of a log dir that an output holds besides its partitions.
+fn log_dir_files() -> Vec<EntryName> {
+    let checkpoints = CheckpointKind::ALL.into_iter().map(CheckpointKind::file_name);
+    checkpoints.chain([".kafka_cleanshutdown", "meta.properties"]).filter_map(EntryName::new).collect()
+}
+
+fn write_beside(fs: &RealFs, target: &Path, request: &Request, plan: &Plan) -> Result<(), CliError> {
+    let changes = changes_of(plan);
+    let log_dirs = log_dirs_of(plan);
+    let target = std::path::absolute(target)?;
+    for (log_dir, partitions) in &request.log_dirs {
+        let in_plan = changes.iter().find(|changes| changes.log_dir == *log_dir);
+        let none = crate::store::Changes { log_dir: log_dir.clone(), transactions: Vec::new() };
+        // Several log dirs become several directories, each named as its source.
+        let own_target = match log_dir.file_name() {
+            Some(name) if request.log_dirs.len() > 1 => target.join(name),
+            _ => target.clone(),
+        };
+        if request.log_dirs.len() > 1 && log_dirs.len() > 1 && !target.exists() {
+            return Err(CliError::usage("the output of several log dirs needs a directory that exists"));
+        }
+        let partitions: Vec<EntryName> =
+            partitions.iter().filter_map(|name| EntryName::new(name.as_os_str())).collect();
+        let options = OutputOptions {
+            target: &own_target,
+            partitions: &partitions,
+            log_dir_files: &log_dir_files(),
+            watch: Watch { interrupted: interruption(), progress: &|_| {} },
+            check: &|_| Ok(()),
+        };
+        write_output(fs, in_plan.unwrap_or(&none), &options)?;
+    }
+    Ok(())
+}
+
+/// A sentence for what `store` says, and the status: what it found before touching anything is a refusal, the rest a failure.
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        let text = error.to_string();
+        let hint = match &error.cause().kind {
+            StoreErrorKind::InUse { .. } | StoreErrorKind::OpenForWriting { .. } => "stop the broker first",
+            StoreErrorKind::UntrustedLock { .. } => "if no broker runs, say so with --i-have-stopped-the-broker",
+            StoreErrorKind::Unfinished { .. } => "`segtool undo --unfinished LOGDIR` ends it",
+            StoreErrorKind::UndoDirectory { .. } => "give a directory on the same file system with --undo-dir",
+            StoreErrorKind::Leftover => "`segtool repair` resolves what is left of an interrupted swap or cleaning",
+            StoreErrorKind::Interrupted => return Self::Interrupted,
+            StoreErrorKind::Io { .. } => return Self::Failed(Message::new(text)),
+            StoreErrorKind::OutputNotEmpty => "give a directory that is empty or does not exist",
+            StoreErrorKind::NoSpace { .. } => "make room, or use --output on another file system",
+            StoreErrorKind::Changed => "plan again",
+            _ => return Self::Refused(Message::new(text)),
+        };
+        match error.kind {
+            StoreErrorKind::LeftUnfinished { .. } => {
+                Self::Failed(Message::new(text).with_hint("`segtool undo --unfinished LOGDIR` ends the run"))
+            }
+            StoreErrorKind::PutBack { .. } => Self::Failed(Message::new(text).with_hint(hint)),
+            _ => Self::refused(text, hint),
+        }
+    }
+}
