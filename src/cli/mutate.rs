@@ -171,7 +171,7 @@ fn take_locks(fs: &RealFs, args: &MutateArgs, request: &Request) -> Result<Vec<B
                     // The first error is the one to tell.
                     let _ = lock.release(fs);
                 }
-                return Err(refused(error));
+                return Err(error.into());
             }
         }
     }
