@@ -22,12 +22,11 @@ fn without(text: &[u8], prefix: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
-        match rest.strip_prefix(prefix) {
-            Some(after) => rest = after,
-            None => {
-                kept.push(*first);
-                rest = after;
-            }
+        if let Some(behind) = rest.strip_prefix(prefix) {
+            rest = behind;
+        } else {
+            kept.push(*first);
+            rest = after;
         }
     }
     kept
@@ -103,13 +102,11 @@ fn logs_of_all_kinds_of_brokers_and_clients_are_printed_as_by_kafkas_tool() {
             let (data, truth) = (case.join("dir"), case.join("truth"));
             for path in files_below(&truth) {
                 let Some(text) = path.to_str().filter(|path| !path.starts_with("after-recovery/")) else { continue };
-                let (file, options): (&str, &[&str]) = match text.strip_suffix(".dump.txt") {
-                    Some(file) if file.ends_with(".log") => (file, &["--deep-iteration", "--print-data-log"]),
-                    Some(file) if file.ends_with(".checkpoint") => {
-                        (file, &["--cluster-metadata-decoder", "--deep-iteration"])
-                    }
-                    Some(file) => (file, &[]),
-                    None => continue,
+                let Some(file) = text.strip_suffix(".dump.txt") else { continue };
+                let options: &[&str] = match file.rsplit('.').next() {
+                    Some("log") => &["--deep-iteration", "--print-data-log"],
+                    Some("checkpoint") => &["--cluster-metadata-decoder", "--deep-iteration"],
+                    _ => &[],
                 };
                 let stderr = truth.join(format!("{file}.dump.stderr.txt"));
                 let crashed = fs::read_to_string(stderr).is_ok_and(|text| text.contains("Exception"));

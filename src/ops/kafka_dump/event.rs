@@ -209,6 +209,9 @@ pub enum SnapshotFault {
     },
 }
 
+/// How many steps between offsets of one file are kept: a cleaned log may have one at every record.
+pub const MOST_STEPS: usize = 500_000;
+
 /// What the tool reports at the end of a run, by the file's path as given.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Report {
@@ -222,6 +225,8 @@ pub struct Report {
     pub offsets_not_found: Vec<(PathBuf, Vec<(i64, i64)>)>,
     /// Logs: an offset, and the one that follows it in the next record. Normal after cleaning.
     pub offset_steps: Vec<(PathBuf, BTreeMap<i64, i64>)>,
+    /// Such steps beyond [`MOST_STEPS`] of a file, which are only counted.
+    pub steps_left_out: u64,
 }
 
 /// The entry of `path`, made where there is none.

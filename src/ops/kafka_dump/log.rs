@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use super::event::{Event, Report, Trouble, of_path};
+use super::event::{Event, MOST_STEPS, Report, Trouble, of_path};
 use super::undersized::{Undersized, stored_sizes, undersized};
 use super::walk::{Depth, Options};
 use crate::format::compression::Codec;
@@ -86,8 +86,12 @@ impl Walk<'_> {
     }
 
     fn see_records(&mut self, batch: &Scanned<'_>, header: &BatchHeader, visit: &mut Visit<'_>) -> ControlFlow<()> {
-        let mut steps =
-            Steps { last_offset: &mut self.last_offset, path: self.path, list: &mut self.report.offset_steps };
+        let mut steps = Steps {
+            last_offset: &mut self.last_offset,
+            path: self.path,
+            list: &mut self.report.offset_steps,
+            left_out: &mut self.report.steps_left_out,
+        };
         let mut flow = ControlFlow::Continue(());
         let read = self.reader.read_stored(batch, |record, message| {
             steps.see(record.offset);
@@ -122,6 +126,7 @@ struct Steps<'s> {
     last_offset: &'s mut i64,
     path: &'s Path,
     list: &'s mut Vec<(PathBuf, BTreeMap<i64, i64>)>,
+    left_out: &'s mut u64,
 }
 
 impl Steps<'_> {
@@ -129,7 +134,11 @@ impl Steps<'_> {
         if offset.0 != self.last_offset.wrapping_add(1)
             && let Some(steps) = of_path(self.list, self.path)
         {
-            steps.insert(*self.last_offset, offset.0);
+            if steps.len() < MOST_STEPS {
+                steps.insert(*self.last_offset, offset.0);
+            } else {
+                *self.left_out = self.left_out.saturating_add(1);
+            }
         }
         *self.last_offset = offset.0;
     }

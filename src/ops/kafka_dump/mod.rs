@@ -12,5 +12,5 @@ mod small;
 mod undersized;
 mod walk;
 
-pub use event::{Event, Heading, IndexFault, IndexFile, Report, SnapshotFault, StoredSizes, Trouble};
+pub use event::{Event, Heading, IndexFault, IndexFile, MOST_STEPS, Report, SnapshotFault, StoredSizes, Trouble};
 pub use walk::{Depth, IndexMode, Options, dump_file};

@@ -39,6 +39,9 @@ pub fn push_report(out: &mut Vec<u8>, report: &Report, absolute: &dyn Fn(&Path) 
             push(out, format_args!("  {offset} is followed by {following}\n"));
         }
     }
+    if report.steps_left_out > 0 {
+        push(out, format_args!("  and {} more, which are not listed\n", report.steps_left_out));
+    }
 }
 
 fn push_title(out: &mut Vec<u8>, title: &str, path: &[u8]) {
