@@ -67,6 +67,21 @@ impl Carried {
     pub fn head(&self, command: &'static str) -> PlanHead<'_> {
         PlanHead { command, mode: self.mode, digest: Some(&self.digest), undo_id: self.undo_id.as_deref() }
     }
+
+    /// What was done with the plan, as the last line for people.
+    pub fn sentence(&self) -> String {
+        match (self.mode, &self.undo_id) {
+            ("output", _) => format!("Plan {}: the result was written; the source is as it was.\n", self.digest),
+            ("apply", Some(id)) => {
+                format!("Plan {}: applied. `segtool undo {id} LOGDIR` takes it back.\n", self.digest)
+            }
+            ("apply", None) => format!("Plan {}: there was nothing to change.\n", self.digest),
+            _ => format!(
+                "Plan {}: nothing was changed. --apply changes it in place, --output DIR writes the result beside.\n",
+                self.digest
+            ),
+        }
+    }
 }
 
 impl MutateArgs {

@@ -80,7 +80,11 @@ pub fn run(args: &RetainArgs, context: &mut Context<'_>) -> Result<ExitStatus, C
         OutputFormat::Json => {
             render_json(&planned, &carried.head("retain")).map_err(|error| CliError::failed(error.to_string()))?
         }
-        _ => render_human(&planned, if args.explain { Detail::Explained } else { Detail::Steps }),
+        _ => {
+            let mut text = render_human(&planned, if args.explain { Detail::Explained } else { Detail::Steps });
+            text.extend_from_slice(carried.sentence().as_bytes());
+            text
+        }
     };
     context.write(&bytes)?;
     Ok(ExitStatus::Done)
