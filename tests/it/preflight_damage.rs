@@ -143,7 +143,8 @@ fn second_start(
     }
     let after = report.image.unwrap();
     let logs = |image: &PartitionImage| {
-        let logs = image.files().filter(|(name, _)| name.to_str().unwrap().ends_with(".log"));
+        let logs =
+            image.files().filter(|(name, _)| Path::new(name).extension().is_some_and(|extension| extension == "log"));
         logs.map(|(name, file)| (name.to_os_string(), file.content.clone())).collect::<Vec<_>>()
     };
     if logs(image) == logs(&after) { Ok(()) } else { Err(format!("{:?}", image.difference(&after))) }

@@ -126,24 +126,6 @@ pub enum BadFileOutcome {
     LogDirOffline,
 }
 
-/// What a segment is reduced to whose recovery meets an input/output error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RecoveryIoError {
-    /// The log dir goes offline (up to 3.9).
-    LogDirOffline,
-    /// The segment is emptied, as on an invalid offset (4.0).
-    EmptiesSegment,
-}
-
-/// How a snapshot goes whose segment is deleted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SnapshotDeletion {
-    /// Together with the segment's files, without a rename (2.8).
-    WithSegment,
-    /// Renamed to `.snapshot.deleted` first (3.0, KAFKA-12964).
-    Renamed,
-}
-
 /// When an append adds an entry to the indexes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AppendIndexing {
@@ -160,15 +142,6 @@ pub enum EpochsKept {
     FromLogStart,
     /// From the log start of the checkpoint on, though the first segment may begin later.
     FromCheckpoint,
-}
-
-/// How closing an index leaves its file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IndexClose {
-    /// Every index that was opened is cut to its entries.
-    TrimsOpened,
-    /// Only those of the active segment are (4.4).
-    TrimsActive,
 }
 
 /// Whether replicas that the cluster does not place here are put aside (KAFKA-15489, 3.7).
@@ -210,16 +183,10 @@ pub struct Rules {
     pub bad_partition_metadata: BadFileOutcome,
     /// The largest version of `partition.metadata` that is accepted.
     pub newest_partition_metadata: i32,
-    /// What an input/output error during a segment's recovery does.
-    pub recovery_io_error: RecoveryIoError,
-    /// How snapshots of deleted segments go.
-    pub snapshot_deletion: SnapshotDeletion,
     /// From where on a start keeps leader epochs.
     pub epochs_kept: EpochsKept,
     /// When appends write index entries.
     pub append_indexing: AppendIndexing,
-    /// What closing leaves of an index file.
-    pub index_close: IndexClose,
     /// What becomes of replicas that do not belong here.
     pub stray_replicas: StrayReplicas,
     /// Whether a topic's message format is asked for.
@@ -249,15 +216,8 @@ impl Rules {
             bad_leader_epochs: bad_file,
             bad_partition_metadata: bad_file,
             newest_partition_metadata: if since(3, 0) { i32::MAX } else { 0 },
-            recovery_io_error: if since(4, 0) {
-                RecoveryIoError::EmptiesSegment
-            } else {
-                RecoveryIoError::LogDirOffline
-            },
-            snapshot_deletion: if since(3, 0) { SnapshotDeletion::Renamed } else { SnapshotDeletion::WithSegment },
             epochs_kept: if since(3, 0) { EpochsKept::FromCheckpoint } else { EpochsKept::FromLogStart },
             append_indexing: if since(3, 9) { AppendIndexing::PerBatch } else { AppendIndexing::PerAppend },
-            index_close: if since(4, 4) { IndexClose::TrimsActive } else { IndexClose::TrimsOpened },
             stray_replicas: if since(3, 7) { StrayReplicas::PutAside } else { StrayReplicas::Served },
             format_setting: if since(4, 0) { FormatSetting::Ignored } else { FormatSetting::Honoured },
             cleaner: CleanerRules::of(since),

@@ -15,7 +15,7 @@ use super::report::{Fatal, Outcome, PartitionReport, Report, Summary};
 use crate::format::Offset;
 use crate::format::checkpoint::{OffsetCheckpoint, ReaderException, reader_exception};
 use crate::logdir::names::{CheckpointKind, DirName};
-use crate::logdir::{LogDir, ReadError, TopicPartition};
+use crate::logdir::{LockHolder, LogDir, ReadError, TopicPartition, probe_lock};
 use crate::ops::broker::load::Shutdown;
 use crate::ops::broker::{FailureKind, Rules};
 use crate::ops::{Finding, FindingId, Location, PartitionImage, Progress, Severity};
@@ -113,6 +113,7 @@ pub fn inspect(
         version: options.version,
         is_recorded: start.rules.is_recorded,
         clean_shutdown,
+        is_live: inputs.iter().any(|input| probe_lock(input.log_dir.path()) != LockHolder::Nobody),
         fatal,
         partitions,
         findings: start.findings,

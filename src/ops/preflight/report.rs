@@ -171,6 +171,8 @@ pub struct Report {
     pub is_recorded: bool,
     /// Whether the start is one after a clean shutdown, in every log dir.
     pub clean_shutdown: bool,
+    /// Whether a process holds a log dir's lock: what was read may have changed under way.
+    pub is_live: bool,
     /// Why the broker does not come up, if it does not.
     pub fatal: Option<Fatal>,
     /// Every partition directory, in the order of log dir, topic, partition.

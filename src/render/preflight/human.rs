@@ -16,6 +16,9 @@ pub fn render_human(report: &Report, coloured: impl Into<bool>) -> Vec<u8> {
     let how = if report.clean_shutdown { "after a clean stop" } else { "after a crash" };
     let recorded = if report.is_recorded { "" } else { ", by the rules of its neighbours" };
     out.push_str(&format!("Kafka {} starts {how}{recorded}\n", report.version));
+    if report.is_live {
+        out.push_str("a broker is running on these files; they may have changed while they were read\n");
+    }
     if let Some(fatal) = &report.fatal {
         out.push_str(&highlight(&fatal_sentence(fatal), coloured));
         out.push('\n');

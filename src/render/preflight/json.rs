@@ -8,6 +8,7 @@ use crate::ops::broker::retention::RetentionRule;
 use crate::ops::preflight::{Fatal, PartitionReport, Report, RetentionDelete};
 
 #[derive(Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a JSON document are read by name")]
 struct Document {
     schema_version: u32,
     r#type: &'static str,
@@ -15,6 +16,7 @@ struct Document {
     recorded: bool,
     complete: bool,
     clean_shutdown: bool,
+    live: bool,
     fatal: Option<FatalDto>,
     partitions: Vec<PartitionDto>,
     findings: Vec<FindingDto>,
@@ -89,6 +91,7 @@ pub fn render_json(report: &Report) -> Result<Vec<u8>, serde_json::Error> {
         recorded: report.is_recorded,
         complete: report.unreadable.is_empty(),
         clean_shutdown: report.clean_shutdown,
+        live: report.is_live,
         fatal: report.fatal.as_ref().map(fatal),
         partitions: report.partitions.iter().map(partition).collect(),
         findings: report.all_findings().map(FindingDto::from).collect(),
