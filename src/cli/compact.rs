@@ -220,12 +220,11 @@ fn inputs(paths: &PathArgs) -> Result<Vec<CompactInput>, CliError> {
             }
             Input::Partition(partition) => {
                 let name = partition.dir_name().to_os_string();
-                match inputs.iter_mut().find(|input| input.log_dir.path() == partition.log_dir()) {
-                    Some(input) => input.partitions.push(name),
-                    None => {
-                        let log_dir = LogDir::open(partition.log_dir())?;
-                        inputs.push(CompactInput { log_dir, partitions: vec![name] });
-                    }
+                if let Some(input) = inputs.iter_mut().find(|input| input.log_dir.path() == partition.log_dir()) {
+                    input.partitions.push(name);
+                } else {
+                    let log_dir = LogDir::open(partition.log_dir())?;
+                    inputs.push(CompactInput { log_dir, partitions: vec![name] });
                 }
             }
             Input::File(file) => {

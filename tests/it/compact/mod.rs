@@ -1,5 +1,7 @@
 //! Cleaning held against the broker's cleaner, against a model, and against itself.
 
 mod decoded;
+mod model;
+mod properties;
 mod recorded;
 mod recording;

@@ -21,13 +21,23 @@ enum Step {
 
 /// A partition of up to `steps` appends and other events, its records from `begin_ms` on. Open transactions stay open.
 pub(crate) fn healthy_partition(begin_ms: i64, steps: usize) -> impl Strategy<Value = Partition> {
-    vec(step(), 1..=steps).prop_map(move |steps| steps.into_iter().fold(Writer::new(begin_ms), Writer::apply).partition)
+    partition_of(begin_ms, steps, record().boxed())
 }
 
-fn step() -> impl Strategy<Value = Step> {
+/// The same of given records, whose timestamps are their distances from their batches' times.
+pub(crate) fn partition_of(
+    begin_ms: i64,
+    steps: usize,
+    record: BoxedStrategy<Record>,
+) -> impl Strategy<Value = Partition> {
+    vec(step(record), 1..=steps)
+        .prop_map(move |steps| steps.into_iter().fold(Writer::new(begin_ms), Writer::apply).partition)
+}
+
+fn step(record: BoxedStrategy<Record>) -> impl Strategy<Value = Step> {
     let producer = option::weighted(0.7, 0..PRODUCERS);
     prop_oneof![
-        12 => (producer, 0..Codec::ALL.len(), vec(record(), 1..8))
+        12 => (producer, 0..Codec::ALL.len(), vec(record, 1..8))
             .prop_map(|(producer, codec, records)| Step::Append { producer, codec, records }),
         3 => (TRANSACTIONAL..PRODUCERS, prop_oneof![Just(Marker::Commit), Just(Marker::Abort)])
             .prop_map(|(producer, marker)| Step::EndTransaction { producer, marker }),
