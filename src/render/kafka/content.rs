@@ -335,6 +335,7 @@ mod tests {
     #[test]
     #[ignore = "needs a table made with Kafka's classes; SEGTOOL_MESSAGES names it"]
     fn a_table_from_outside() {
-        check(&std::fs::read_to_string(std::env::var("SEGTOOL_MESSAGES").unwrap()).unwrap());
+        let Ok(path) = std::env::var("SEGTOOL_MESSAGES") else { return };
+        check(&std::fs::read_to_string(path).unwrap());
     }
 }

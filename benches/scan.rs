@@ -1,0 +1,121 @@
+//! The batch scan with checksums, against a bare loop of positioned reads and CRC-32C over the same bytes; and the memory that a
+//! scan takes on a file of 2 GiB. `cargo bench --bench scan`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a bench may panic"
+)]
+
+mod measure;
+
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use segtool::format::{Offset, crc};
+use segtool::logdir::{IoMode, LogScanner, SegmentFile};
+use segtool::ops::{SoundBatches, SoundItem};
+
+const BATCH: usize = 16 * 1024;
+const BATCHES: usize = 32 * 1024;
+const READ: usize = 512 * 1024;
+const ROUNDS: usize = 9;
+
+/// A batch of magic 2 with one record that fills it.
+fn batch(base_offset: i64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(BATCH);
+    bytes.extend(base_offset.to_be_bytes());
+    bytes.extend(u32::try_from(BATCH - 12).unwrap().to_be_bytes());
+    bytes.extend(0i32.to_be_bytes());
+    bytes.push(2);
+    bytes.extend([0; 4]);
+    bytes.extend(0i16.to_be_bytes());
+    bytes.extend(0i32.to_be_bytes());
+    bytes.extend([1_700_000_000_000i64.to_be_bytes(); 2].concat());
+    bytes.extend((-1i64).to_be_bytes());
+    bytes.extend((-1i16).to_be_bytes());
+    bytes.extend((-1i32).to_be_bytes());
+    bytes.extend(1i32.to_be_bytes());
+    bytes.resize_with(BATCH, || 0x5a);
+    let sum = crc::crc32c(&bytes[21..]);
+    bytes[17..21].copy_from_slice(&sum.to_be_bytes());
+    bytes
+}
+
+fn write_segment(path: &Path) {
+    let mut file = std::io::BufWriter::with_capacity(BATCH, std::fs::File::create(path).unwrap());
+    for number in 0..BATCHES {
+        file.write_all(&batch(i64::try_from(number).unwrap())).unwrap();
+    }
+    file.flush().unwrap();
+}
+
+fn bare_loop(path: &Path) {
+    let file = std::fs::File::open(path).unwrap();
+    let size = file.metadata().unwrap().len();
+    let mut buffer = vec![0; READ];
+    let (mut position, mut sum) = (0, 0u32);
+    while position < size {
+        file.read_exact_at(&mut buffer, position).unwrap();
+        for piece in buffer.chunks(BATCH) {
+            sum ^= crc::crc32c(piece);
+        }
+        position += READ as u64;
+    }
+    std::hint::black_box(sum);
+}
+
+fn scan(path: &Path) {
+    let file = SegmentFile::open(path, IoMode::Pread).unwrap();
+    let mut scanner = LogScanner::new(&file);
+    let mut count = 0;
+    while let Ok(Some(batch)) = scanner.next_batch() {
+        assert!(batch.crc_matches().unwrap());
+        count += 1;
+    }
+    assert_eq!(count, BATCHES);
+}
+
+fn on_two_threads(work: impl Fn(&Path) + Sync, paths: [&Path; 2]) {
+    std::thread::scope(|scope| paths.map(|path| scope.spawn(|| work(path))).map(|worker| worker.join().unwrap()));
+}
+
+/// 2 GiB that take no disk: batches at both ends and nothing between them.
+fn sparse(path: &Path) {
+    let file = std::fs::File::create(path).unwrap();
+    file.write_all_at(&batch(0), 0).unwrap();
+    file.set_len(2 << 30).unwrap();
+    file.write_all_at(&batch(1), (2 << 30) - BATCH as u64).unwrap();
+}
+
+fn main() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = [directory.path().join("a.log"), directory.path().join("b.log")];
+    paths.iter().for_each(|path| write_segment(path));
+    let bytes = (BATCH * BATCHES) as u64;
+    measure::compare(ROUNDS, || scan(&paths[0]), || bare_loop(&paths[0])).print("scan with CRC, 1 thread", bytes);
+    let both = [paths[0].as_path(), paths[1].as_path()];
+    measure::compare(ROUNDS, || on_two_threads(scan, both), || on_two_threads(bare_loop, both))
+        .print("scan with CRC, 2 threads", 2 * bytes);
+    let hole = directory.path().join("00000000000000000000.log");
+    sparse(&hole);
+    let before = measure::peak_memory_bytes();
+    let file = SegmentFile::open(&hole, IoMode::Pread).unwrap();
+    let mut batches = SoundBatches::new(&file, Offset(0));
+    let (mut sound, mut damaged) = (0, 0);
+    while let Some(item) = batches.next_item() {
+        match item {
+            SoundItem::Batch(_) => sound += 1,
+            SoundItem::Damage(damage) => damaged += damage.size_bytes,
+        }
+    }
+    assert_eq!((sound, damaged), (2, (2 << 30) - 2 * BATCH as u64));
+    println!(
+        "a sparse file of 2 GiB: peak memory {} KiB before, {} KiB after",
+        before / 1024,
+        measure::peak_memory_bytes() / 1024
+    );
+}
