@@ -17,9 +17,11 @@ pub mod locate;
 pub mod man;
 pub mod mutate;
 pub mod plan_capacity;
+mod plan_inputs;
 pub mod preflight;
 mod process;
 mod progress;
+pub mod reindex;
 pub mod retain;
 mod settings;
 mod start_settings;
@@ -73,6 +75,8 @@ pub enum Command {
     PlanCapacity(Box<plan_capacity::PlanCapacityArgs>),
     /// Say what the broker will do to its log dirs at its next start
     Preflight(preflight::PreflightArgs),
+    /// Rebuild indexes and producer snapshots from the log
+    Reindex(reindex::ReindexArgs),
     /// Delete segments by time, size and log start, as the broker's retention does
     Retain(retain::RetainArgs),
     /// Show the numbers people monitor, per topic and partition, from the files alone
@@ -118,6 +122,7 @@ fn dispatch(command: &Command, context: &mut Context<'_>) -> Result<ExitStatus, 
         Command::Locate(args) => locate::run(args, context),
         Command::Man(args) => man::run(args, context),
         Command::PlanCapacity(args) => plan_capacity::run(args, context),
+        Command::Reindex(args) => reindex::run(args, context),
         Command::Retain(args) => retain::run(args, context),
         Command::Stat(args) => stat::run(args, context),
         Command::Undo(args) => undo::run(args, context),

@@ -1,7 +1,5 @@
 //! `segtool retain`.
 
-use std::ffi::OsString;
-
 use clap::Args;
 
 use super::args::{parse_duration_ms, parse_offset, parse_size_or_unlimited};
@@ -10,12 +8,11 @@ use super::error::CliError;
 use super::exit::ExitStatus;
 use super::inputs::PathArgs;
 use super::mutate::{MutateArgs, Request};
+use super::plan_inputs::{MetadataLog, plan_inputs};
 use super::start_settings::{BrokerArgs, start_settings};
 use crate::format::Offset;
-use crate::logdir::names::DirName;
-use crate::logdir::{Input, LogDir};
 use crate::ops::preflight::Options;
-use crate::ops::retain::{Refusal, RetainError, RetainInput, RetainOptions, plan};
+use crate::ops::retain::{Refusal, RetainError, RetainOptions, plan};
 use crate::render::retain::{Detail, render_human, render_json};
 
 /// Delete segments by time, size and log start, as the broker's retention does
@@ -63,7 +60,7 @@ pub fn run(args: &RetainArgs, context: &mut Context<'_>) -> Result<ExitStatus, C
         ..Options::at(args.broker.now(context))
     };
     let retain = RetainOptions { log_start: args.log_start_offset, high_watermark: args.high_watermark };
-    let inputs = retain_inputs(&args.paths)?;
+    let inputs = plan_inputs(&args.paths, MetadataLog::LeftOut)?;
     let request = Request {
         command: "retain",
         options: format!("{options:?} {retain:?}"),
@@ -105,35 +102,4 @@ fn refused(error: RetainError) -> CliError {
             CliError::refused(text, HINT)
         }
     }
-}
-
-/// The live partitions that are meant. Those being deleted, moved or stray are never touched, nor is the metadata log, whose
-/// retention goes by snapshots.
-fn retain_inputs(paths: &PathArgs) -> Result<Vec<RetainInput>, CliError> {
-    let mut inputs: Vec<RetainInput> = Vec::new();
-    for input in paths.open()? {
-        match input {
-            Input::LogDir(log_dir) => {
-                let is_live = |name: &DirName| matches!(name, DirName::Partition(_));
-                let members = paths.selection.members(&log_dir).filter(|member| is_live(&member.name));
-                let partitions: Vec<OsString> = members.map(|member| member.entry.name.clone()).collect();
-                inputs.push(RetainInput { log_dir, partitions });
-            }
-            Input::Partition(partition) => {
-                let name = partition.dir_name().to_os_string();
-                match inputs.iter_mut().find(|input| input.log_dir.path() == partition.log_dir()) {
-                    Some(input) => input.partitions.push(name),
-                    None => {
-                        inputs
-                            .push(RetainInput { log_dir: LogDir::open(partition.log_dir())?, partitions: vec![name] });
-                    }
-                }
-            }
-            Input::File(file) => {
-                let text = format!("{}: retention is about log dirs and partitions", file.path.display());
-                return Err(CliError::usage(text));
-            }
-        }
-    }
-    Ok(inputs)
 }

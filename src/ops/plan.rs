@@ -8,9 +8,19 @@ use std::path::PathBuf;
 use super::image::{Change, Content, PartitionImage};
 use super::{Finding, FindingId};
 use crate::format::Offset;
+use crate::logdir::LogDir;
 use crate::logdir::names::CheckpointKind;
 use crate::ops::broker::KafkaVersion;
 use crate::ops::broker::retention::RetentionRule;
+
+/// A log dir and those of its partition directories that a plan is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlanInput {
+    /// The log dir.
+    pub log_dir: LogDir,
+    /// The directories.
+    pub partitions: Vec<OsString>,
+}
 
 /// Why a file changes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -26,6 +36,8 @@ pub enum PlanReason {
     Cleaned,
     /// What is left of it is in the file of an earlier segment.
     Merged,
+    /// It was to be made anew from the log, and comes out otherwise.
+    Rebuilt,
     /// It follows from a change of another file.
     Follows,
 }

@@ -10,7 +10,7 @@ use super::broker::retention::{
     Fate, KeptBecause, RetentionOffsets, RetentionOutcome, RetentionRule, RetentionSegment, apply_retention,
 };
 use super::broker::{LoadStop, Rules, StartFailure};
-use super::plan::{Blocker, BlockerKind, CheckpointPlan, PartitionPlan, Plan, PlanReason};
+use super::plan::{Blocker, BlockerKind, CheckpointPlan, PartitionPlan, Plan, PlanInput, PlanReason};
 use super::preflight::{Options, retention_segments};
 use super::{Finding, FindingId, Location, PartitionImage, Progress};
 use crate::format::checkpoint::{LeaderEpochCheckpoint, OffsetCheckpoint};
@@ -102,18 +102,9 @@ pub struct RetainPlan {
     pub retention: Vec<PartitionRetention>,
 }
 
-/// A log dir and those of its partition directories that are meant.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RetainInput {
-    /// The log dir.
-    pub log_dir: LogDir,
-    /// The directories.
-    pub partitions: Vec<OsString>,
-}
-
 /// Plans one pass of retention.
 pub fn plan(
-    inputs: &[RetainInput],
+    inputs: &[PlanInput],
     options: &Options,
     retain: &RetainOptions,
     pool: &rayon::ThreadPool,

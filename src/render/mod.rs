@@ -15,6 +15,7 @@ pub mod locate;
 pub mod message;
 pub mod plan;
 pub mod preflight;
+pub mod reindex;
 pub mod retain;
 pub mod stat;
 pub mod undo;

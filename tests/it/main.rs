@@ -25,6 +25,7 @@ mod preflight;
 mod preflight_damage;
 mod readme;
 mod recorded_batches;
+mod reindex;
 mod retain;
 mod small_files;
 mod support;

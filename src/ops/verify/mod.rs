@@ -22,7 +22,6 @@ mod offset_index;
 mod options;
 mod order;
 mod partition;
-mod pipeline;
 mod producers;
 mod remote_cache;
 mod report;

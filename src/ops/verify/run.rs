@@ -11,13 +11,13 @@ use super::directory::{self, DirectoryFacts};
 use super::input::PartitionInput;
 use super::options::Options;
 use super::partition::{PartitionFold, PartitionOutcome};
-use super::pipeline::in_order;
 use super::report::Report;
 use super::root::{self, RootFacts, Selection};
 use super::scan::{self, ScanJob, SegmentMessage};
 use super::single;
 use crate::logdir::names::CheckpointKind;
 use crate::logdir::{Input, LockHolder, LogDir, PartitionDir, ReadError, TopicPartition, probe_lock};
+use crate::ops::parallel::in_order;
 use crate::ops::{Finding, PartitionImage, Progress};
 
 /// Why a verification ended without a report.

@@ -240,6 +240,7 @@ pub fn reason_name(reason: PlanReason) -> &'static str {
         PlanReason::Rolled => "rolled",
         PlanReason::Cleaned => "cleaned",
         PlanReason::Merged => "merged",
+        PlanReason::Rebuilt => "rebuilt",
         PlanReason::Follows => "follows",
     }
 }

@@ -10,7 +10,7 @@ const MOST_WAITING: usize = 4;
 
 /// Runs `work` over the jobs on the pool. What a job sends is handed to `take` on this thread: all of the first job, then all of the
 /// second, and so on. Workers wait when they are too far ahead; the job that is due never does, since jobs start in order.
-pub(super) fn in_order<J: Send, M: Send>(
+pub(crate) fn in_order<J: Send, M: Send>(
     pool: &ThreadPool,
     jobs: impl Iterator<Item = J>,
     work: &(impl Fn(J, &mut dyn FnMut(M)) + Sync),

@@ -1,0 +1,4 @@
+//! `reindex` against what real brokers' recovery wrote, and against the model of that recovery.
+
+mod rebuilt;
+mod recorded;
