@@ -94,7 +94,9 @@ fn sparse(path: &Path) {
 fn main() {
     let directory = tempfile::tempdir().unwrap();
     let paths = [directory.path().join("a.log"), directory.path().join("b.log")];
-    paths.iter().for_each(|path| write_segment(path));
+    for path in &paths {
+        write_segment(path);
+    }
     let bytes = (BATCH * BATCHES) as u64;
     measure::compare(ROUNDS, || scan(&paths[0]), || bare_loop(&paths[0])).print("scan with CRC, 1 thread", bytes);
     let both = [paths[0].as_path(), paths[1].as_path()];

@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 /// How the rounds of a comparison came out.
 #[derive(Debug)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// Median time of the work that is measured.
-    pub work: Duration,
+    pub(crate) work: Duration,
     /// Median time of the reference.
-    pub reference: Duration,
+    pub(crate) reference: Duration,
     /// Speed of the work as a share of the reference's: the lowest, the median and the highest round.
-    pub ratio: [f64; 3],
+    pub(crate) ratio: [f64; 3],
 }
 
 /// Runs both in turn, once to warm up and then `rounds` times.
-pub fn compare(rounds: usize, mut work: impl FnMut(), mut reference: impl FnMut()) -> Comparison {
+pub(crate) fn compare(rounds: usize, mut work: impl FnMut(), mut reference: impl FnMut()) -> Comparison {
     let timed = |f: &mut dyn FnMut()| {
         let start = Instant::now();
         f();
@@ -39,7 +39,7 @@ pub fn compare(rounds: usize, mut work: impl FnMut(), mut reference: impl FnMut(
 
 impl Comparison {
     /// Prints a line: rates for `bytes`, and the ratio.
-    pub fn print(&self, name: &str, bytes: u64) {
+    pub(crate) fn print(&self, name: &str, bytes: u64) {
         let rate = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e9;
         let [low, median, high] = self.ratio;
         println!(
@@ -51,7 +51,7 @@ impl Comparison {
 }
 
 /// The most memory that this process has held, in bytes, as the system counts it.
-pub fn peak_memory_bytes() -> u64 {
+pub(crate) fn peak_memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024

@@ -73,17 +73,13 @@ pub fn run(args: &RetainArgs, context: &mut Context<'_>) -> Result<ExitStatus, C
         plan(&inputs, &options, &retain, &pool, &*progress).map_err(refused)
     };
     let (planned, carried) = args.mutate.run(&request, context, make, |planned| &planned.plan, |_| Ok(()))?;
-    let bytes = match format {
-        OutputFormat::Json => {
-            render_json(&planned, &carried.head("retain")).map_err(|error| CliError::failed(error.to_string()))?
-        }
-        _ => {
-            let mut text = render_human(&planned, if args.explain { Detail::Explained } else { Detail::Steps });
-            text.extend_from_slice(carried.sentence().as_bytes());
-            text
-        }
-    };
-    context.write(&bytes)?;
+    if format == OutputFormat::Json {
+        let document = render_json(&planned, &carried.head("retain"));
+        context.write(&document.map_err(|error| CliError::failed(error.to_string()))?)?;
+        return Ok(ExitStatus::Done);
+    }
+    context.write(&render_human(&planned, if args.explain { Detail::Explained } else { Detail::Steps }))?;
+    context.write(carried.sentence().as_bytes())?;
     Ok(ExitStatus::Done)
 }
 

@@ -32,7 +32,7 @@ struct DecodedSide {
 /// A line of `dump`. Unknown fields fail the test, so that a new one is described before it is printed.
 #[derive(Deserialize, Debug)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-#[expect(dead_code, reason = "the fields are there to be parsed")]
+#[expect(dead_code, clippy::large_enum_variant, reason = "the fields are there to be parsed")]
 enum DumpLine {
     Record {
         topic: Option<String>,
