@@ -8,7 +8,7 @@ use segtool::format::{LeaderEpoch, Offset, TimestampMs};
 use segtool::logdir::{Input, PartitionDir};
 use segtool::ops::locate::{Answer, Lookup, Options, Query};
 
-use crate::support::{Sandbox, damage, packs, run, set_modified};
+use crate::support::{Sandbox, damage, json, packs, run, set_modified};
 use crate::synth;
 
 struct Case {
@@ -17,6 +17,7 @@ struct Case {
     truth: std::path::PathBuf,
     partition: PartitionDir,
     lookup: Lookup,
+    options: Options,
 }
 
 fn cases() -> Vec<Case> {
@@ -42,6 +43,7 @@ fn cases() -> Vec<Case> {
                 truth: case.join("truth"),
                 partition,
                 lookup,
+                options,
             }
         })
         .collect()
@@ -168,6 +170,66 @@ fn a_single_segment_answers_as_its_class_does() {
         }
     }
     assert!(probes > 600, "only {probes} probes");
+    assert!(failures.is_empty(), "{} of {probes}:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn a_single_segment_finds_instants_as_its_class_does() {
+    let (mut probes, mut failures) = (0, Vec::new());
+    for case in cases() {
+        let mut segments: BTreeMap<i64, Lookup> = BTreeMap::new();
+        for row in rows(&case.truth.join("segment-timestamps.tsv")) {
+            let (base, timestamp) = (row[0].parse::<i64>().unwrap(), row[1].parse::<i64>().unwrap());
+            let lookup = segments
+                .entry(base)
+                .or_insert_with(|| Lookup::open(&case.partition, Some(Offset(base)), &case.options).unwrap());
+            if timestamp < 0 {
+                continue;
+            }
+            let wanted = (row[4].parse::<i64>().ok(), row[5].parse::<i64>().ok());
+            let answer = lookup.answer(Query::Timestamp(TimestampMs(timestamp))).unwrap();
+            probes += 1;
+            let found = (answer.offset.map(|o| o.0), answer.record.and_then(|r| r.timestamp).map(|t| t.0));
+            if found != wanted {
+                failures.push(format!("{} segment {base} at {timestamp}: {found:?} instead of {wanted:?}", case.name));
+            }
+        }
+    }
+    assert!(probes > 1000, "only {probes} probes");
+    assert!(failures.is_empty(), "{} of {probes}:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// `offsets.jsonl`: what brokers answered to ListOffsets while they ran.
+#[test]
+fn running_brokers_gave_the_same_answers() {
+    let (mut probes, mut failures) = (0, Vec::new());
+    for case in ["modern-2.8.2", "modern-3.9.1", "modern-4.x"].into_iter().flat_map(packs::cases) {
+        let truth = case.join("truth/offsets.jsonl");
+        let mut lookups: BTreeMap<String, Option<Lookup>> = BTreeMap::new();
+        for line in if truth.is_file() { json::lines_of(&truth) } else { Vec::new() } {
+            let name = format!("{}-{}", line["topic"].as_str().unwrap(), line["partition"]);
+            let lookup = lookups.entry(name.clone()).or_insert_with(|| {
+                let Ok(Input::Partition(partition)) = Input::open(&case.join("dir").join(&name)) else { return None };
+                Lookup::open(&partition, None, &Options::default()).ok()
+            });
+            // Several brokers have their log dirs one level further down; replicas may differ.
+            let Some(lookup) = lookup else { continue };
+            let mut ask = |query: Query, wanted: &serde_json::Value, what: &str| {
+                let Some(wanted) = wanted.as_i64() else { return };
+                let found = lookup.answer(query).unwrap().offset.map_or(-1, |offset| offset.0);
+                probes += 1;
+                if found != wanted {
+                    failures.push(format!("{} {name} {what}: {found} instead of {wanted}", case.display()));
+                }
+            };
+            ask(Query::Earliest, &line["beginning"], "beginning");
+            ask(Query::Latest, &line["end"], "end");
+            if let Some(timestamp) = line["offsetForTime"].as_i64().filter(|&timestamp| timestamp >= 0) {
+                ask(Query::Timestamp(TimestampMs(timestamp)), &line["offset"], &format!("at {timestamp}"));
+            }
+        }
+    }
+    assert!(probes > 300, "only {probes} probes");
     assert!(failures.is_empty(), "{} of {probes}:\n{}", failures.len(), failures.join("\n"));
 }
 
