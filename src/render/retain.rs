@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::json_document::document;
 use super::plan::{PlanDto, PlanHead, push_checkpoint, push_steps};
 use super::preflight::rule_name;
 use super::units::{bytes_binary, count, instant_utc};
@@ -32,9 +33,7 @@ struct SegmentDto {
 /// The plan as one JSON document and a newline.
 pub fn render_json(plan: &RetainPlan, head: &PlanHead<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let more = |index: usize| plan.retention.get(index).map(retention);
-    let mut bytes = serde_json::to_vec(&PlanDto::new(&plan.plan, head, more))?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    document(&PlanDto::new(&plan.plan, head, more))
 }
 
 fn retention(retention: &PartitionRetention) -> RetentionDto {

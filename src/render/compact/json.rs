@@ -6,6 +6,7 @@ use crate::format::Offset;
 use crate::ops::compact::{
     CompactPlan, Coverage, Dropped, IfCleaned, PartitionCleaning, RoundReport, SegmentTally, Waiting,
 };
+use crate::render::json_document::document;
 use crate::render::plan::{PlanDto, PlanHead};
 
 #[derive(Serialize)]
@@ -95,9 +96,7 @@ struct UncleanableDto {
 /// The plan as one JSON document and a newline.
 pub fn render_json(plan: &CompactPlan, head: &PlanHead<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let more = |index: usize| plan.cleaning.get(index).map(cleaning);
-    let mut bytes = serde_json::to_vec(&PlanDto::new(&plan.plan, head, more))?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    document(&PlanDto::new(&plan.plan, head, more))
 }
 
 fn cleaning(cleaning: &PartitionCleaning) -> CleaningDto {

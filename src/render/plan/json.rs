@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::findings::{FindingDto, path_text};
+use super::super::json_document::{FindingDto, Named, path_text};
 use super::super::preflight::rule_name;
 use crate::ops::Change;
 use crate::ops::plan::{CheckpointPlan, PartitionPlan, Plan, PlanReason};
@@ -39,8 +39,10 @@ pub struct PlanHead<'a> {
 /// A partition of a plan.
 #[derive(Serialize)]
 pub struct PartitionDto<P: Serialize> {
-    log_dir: String,
-    topic: String,
+    #[serde(flatten)]
+    log_dir: Named,
+    #[serde(flatten)]
+    topic: Named,
     partition: i32,
     steps: Vec<StepDto>,
     accounting: AccountingDto,
@@ -53,7 +55,8 @@ pub struct PartitionDto<P: Serialize> {
 #[derive(Serialize)]
 struct StepDto {
     action: &'static str,
-    path: String,
+    #[serde(flatten)]
+    path: Named,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
     size_before: Option<u64>,
@@ -102,7 +105,7 @@ impl<P: Serialize> std::fmt::Debug for PlanDto<P> {
 
 impl<P: Serialize> std::fmt::Debug for PartitionDto<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PartitionDto").field("topic", &self.topic).finish_non_exhaustive()
+        f.debug_struct("PartitionDto").field("partition", &self.partition).finish_non_exhaustive()
     }
 }
 
@@ -144,7 +147,7 @@ impl<P: Serialize> PartitionDto<P> {
         let mut steps: Vec<StepDto> = plan.changes().iter().map(|change| step(plan, change)).collect();
         steps.extend(plan.quarantined.iter().map(|quarantined| StepDto {
             action: "quarantine",
-            path: path_text(&plan.before.relative(&quarantined.name)),
+            path: Named::path(&plan.before.relative(&quarantined.name)),
             from: None,
             size_before: None,
             size_after: Some(quarantined.content.size_bytes()),
@@ -153,8 +156,8 @@ impl<P: Serialize> PartitionDto<P> {
         // Checkpoints belong to the log dir; they stand with its first partition.
         steps.extend(checkpoints.map(checkpoint_step));
         Self {
-            log_dir: path_text(plan.before.log_dir()),
-            topic: String::from_utf8_lossy(topic_partition.topic_bytes()).into_owned(),
+            log_dir: Named::log_dir(plan.before.log_dir()),
+            topic: Named::topic(topic_partition),
             partition: topic_partition.partition(),
             steps,
             accounting: AccountingDto {
@@ -213,7 +216,7 @@ fn step(plan: &PartitionPlan, change: &Change) -> StepDto {
     };
     StepDto {
         action,
-        path: path_text(&plan.before.relative(change.name())),
+        path: Named::path(&plan.before.relative(change.name())),
         from,
         size_before,
         size_after,
@@ -224,7 +227,7 @@ fn step(plan: &PartitionPlan, change: &Change) -> StepDto {
 fn checkpoint_step(checkpoint: &CheckpointPlan) -> StepDto {
     StepDto {
         action: "checkpoint",
-        path: checkpoint.kind.file_name().to_owned(),
+        path: Named::new("path", checkpoint.kind.file_name()),
         from: None,
         size_before: checkpoint.before.as_ref().map(|bytes| bytes.len() as u64),
         size_after: Some(checkpoint.after.len() as u64),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::findings::{FindingDto, path_text as text};
+use super::super::json_document::{FindingDto, Named, document, path_text as text};
 use crate::ops::broker::FailureKind;
 use crate::ops::broker::retention::RetentionRule;
 use crate::ops::preflight::{Fatal, PartitionReport, Report, RetentionDelete};
@@ -26,18 +26,23 @@ struct Document {
 #[derive(Serialize)]
 struct FatalDto {
     kind: &'static str,
-    log_dir: String,
-    path: String,
+    #[serde(flatten)]
+    log_dir: Named,
+    #[serde(flatten)]
+    path: Named,
     reason: &'static str,
     every_start: bool,
 }
 
 #[derive(Serialize)]
 struct PartitionDto {
-    log_dir: String,
-    topic: String,
+    #[serde(flatten)]
+    log_dir: Named,
+    #[serde(flatten)]
+    topic: Named,
     partition: i32,
-    directory: String,
+    #[serde(flatten)]
+    directory: Named,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     future: bool,
     outcome: &'static str,
@@ -59,7 +64,8 @@ struct PartitionDto {
 
 #[derive(Serialize)]
 struct PlaceDto {
-    path: String,
+    #[serde(flatten)]
+    path: Named,
     position: u64,
 }
 
@@ -84,7 +90,7 @@ struct SummaryDto {
 /// The prediction as one JSON document and a newline.
 pub fn render_json(report: &Report) -> Result<Vec<u8>, serde_json::Error> {
     let summary = &report.summary;
-    let document = Document {
+    let prediction = Document {
         schema_version: 1,
         r#type: "preflight",
         kafka_version: report.version.to_string(),
@@ -103,9 +109,7 @@ pub fn render_json(report: &Report) -> Result<Vec<u8>, serde_json::Error> {
             records_lost_to_retention: summary.records_misled,
         },
     };
-    let mut bytes = serde_json::to_vec(&document)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    document(&prediction)
 }
 
 /// Kafka's setting that a rule of retention goes by.
@@ -123,8 +127,8 @@ fn fatal(fatal: &Fatal) -> FatalDto {
             FailureKind::StartFails => "startup_fails",
             FailureKind::LogDirOffline => "log_dir_offline",
         },
-        log_dir: text(&fatal.log_dir),
-        path: text(&fatal.path),
+        log_dir: Named::log_dir(&fatal.log_dir),
+        path: Named::path(&fatal.path),
         reason: fatal.reason.as_str(),
         every_start: fatal.every_start,
     }
@@ -133,10 +137,10 @@ fn fatal(fatal: &Fatal) -> FatalDto {
 fn partition(report: &PartitionReport) -> PartitionDto {
     let texts = |paths: &[std::path::PathBuf]| paths.iter().map(|path| text(path)).collect();
     PartitionDto {
-        log_dir: text(&report.log_dir),
-        topic: String::from_utf8_lossy(report.topic_partition.topic_bytes()).into_owned(),
+        log_dir: Named::log_dir(&report.log_dir),
+        topic: Named::topic(&report.topic_partition),
         partition: report.topic_partition.partition(),
-        directory: report.dir_name.to_string_lossy().into_owned(),
+        directory: Named::new("directory", &report.dir_name),
         future: report.is_future,
         outcome: report.outcome.name(),
         log_start_offset: report.log_start_offset.0,
@@ -146,7 +150,7 @@ fn partition(report: &PartitionReport) -> PartitionDto {
         truncated_at: report
             .truncated_at
             .as_ref()
-            .map(|place| PlaceDto { path: text(&place.path), position: place.position.0 }),
+            .map(|place| PlaceDto { path: Named::path(&place.path), position: place.position.0 }),
         deleted_segments: report.deleted_segments.iter().map(|base| base.0).collect(),
         deleted_files: texts(&report.deleted_files),
         rebuilt_files: texts(&report.rebuilt_files),
