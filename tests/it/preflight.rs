@@ -379,3 +379,111 @@ fn preflight_leaves_everything_as_it_is() {
     run_at(0, ["preflight", case.sandbox.path().to_str().unwrap()]);
     assert_eq!(super::support::Tree::of(case.sandbox.path()), before);
 }
+
+/// The document as it is described. Unknown fields fail the test, so that a new one is described before it is printed.
+mod contract {
+    use serde::Deserialize;
+
+    #[derive(Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "the fields are there to be parsed")]
+    pub(super) struct Document {
+        schema_version: u32,
+        r#type: String,
+        kafka_version: String,
+        recorded: bool,
+        complete: bool,
+        clean_shutdown: bool,
+        live: bool,
+        fatal: Option<Fatal>,
+        partitions: Vec<Partition>,
+        findings: Vec<serde_json::Value>,
+        summary: Summary,
+    }
+
+    #[derive(Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "the fields are there to be parsed")]
+    struct Fatal {
+        kind: String,
+        log_dir: String,
+        path: String,
+        reason: String,
+        every_start: bool,
+    }
+
+    #[derive(Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "the fields are there to be parsed")]
+    struct Partition {
+        log_dir: String,
+        topic: String,
+        partition: i32,
+        directory: String,
+        #[serde(default)]
+        future: bool,
+        outcome: String,
+        log_start_offset: i64,
+        log_end_offset_before: i64,
+        log_end_offset_after: i64,
+        truncated_bytes: u64,
+        truncated_at: Option<Place>,
+        deleted_segments: Vec<i64>,
+        deleted_files: Vec<String>,
+        rebuilt_files: Vec<String>,
+        renamed_files: Vec<(String, String)>,
+        records_lost: u64,
+        bytes_lost: u64,
+        lost_offsets: Vec<(i64, i64)>,
+        retention_deletes: Vec<RetentionDelete>,
+        reasons: Vec<String>,
+    }
+
+    #[derive(Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "the fields are there to be parsed")]
+    struct Place {
+        path: String,
+        position: u64,
+    }
+
+    #[derive(Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "the fields are there to be parsed")]
+    struct RetentionDelete {
+        segment_base_offset: i64,
+        because: String,
+        largest_timestamp_ms: i64,
+        misled_by: Option<String>,
+        records: u64,
+    }
+
+    #[derive(Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "the fields are there to be parsed")]
+    struct Summary {
+        partitions: u64,
+        truncated: u64,
+        records_lost: u64,
+        bytes_lost: u64,
+        records_lost_to_retention: u64,
+    }
+}
+
+#[test]
+fn the_document_has_the_fields_that_are_described_and_no_other() {
+    let described = super::json_contract::described_fields();
+    for name in ["flip-crc", "timeindex-padded-all-closed-segments", "epoch-file-nuls", "future-directory-leftover"] {
+        let case = damaged_case(name, Start::Unclean);
+        let now = i64::try_from(case.now_ms).unwrap();
+        let assume = if name.starts_with("timeindex") { "clean" } else { "unclean" };
+        let config = case.config.to_str().unwrap();
+        let path = case.sandbox.path().to_str().unwrap();
+        let output = run_at(now, ["preflight", "--format", "json", "--assume", assume, "--config", config, path]);
+        let _: contract::Document = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}"));
+        let mut fields = BTreeSet::new();
+        super::json_contract::fields_of(&output.json(), &mut fields);
+        let missing: Vec<_> = fields.difference(&described).collect();
+        assert!(missing.is_empty(), "segtool-json(5) does not name {missing:?}");
+    }
+}

@@ -159,3 +159,15 @@ fn leftovers_of_a_swap_are_refused_with_a_hint() {
     assert!(output.stderr.contains("segtool repair"), "{output}");
     assert!(output.stdout.is_empty());
 }
+
+#[test]
+fn the_document_has_the_fields_that_are_described() {
+    let described = super::json_contract::described_fields();
+    for name in ["all-three-reasons", "time-future-blocks", "time-single-active-expired"] {
+        let json = case(&packs::case("retention", name)).run("4.4.0", &["--format", "json"]).json();
+        let mut fields = BTreeSet::new();
+        super::json_contract::fields_of(&json, &mut fields);
+        let missing: Vec<_> = fields.difference(&described).collect();
+        assert!(missing.is_empty(), "segtool-json(5) does not name {missing:?}");
+    }
+}
