@@ -10,17 +10,18 @@ use super::context::{Context, OutputFormat};
 use super::error::{CliError, Message};
 use super::exit::ExitStatus;
 use super::inputs::PathArgs;
+use super::mutate::{MutateArgs, Request};
 use super::start_settings::{BrokerArgs, start_settings};
 use crate::format::Offset;
 use crate::logdir::names::DirName;
 use crate::logdir::{Input, LogDir};
 use crate::ops::broker::Rules;
 use crate::ops::compact::{
-    CleanerSettings, CompactError, CompactInput, CompactOptions, CompactPlan, Coverage, DigestKey, Purpose, Rounds,
-    UnkeyedRecords, plan,
+    CleanerSettings, CompactError, CompactInput, CompactOptions, CompactPlan, Coverage, DigestKey, Purpose,
+    RefusalReason, Rounds, UnkeyedRecords, plan, recheck,
 };
 use crate::render::compact::{Detail, refusal_text, render_human, render_json};
-use crate::render::plan::PlanHead;
+use crate::store::{Place, Prepared};
 
 /// Memory for reading, decompressing and compressing, beside the offset map.
 const WORK_BYTES: u64 = 32 << 20;
@@ -29,7 +30,7 @@ const LEAST_VERDICT_BYTES: u64 = 8 << 20;
 
 /// Keep the latest record of each key, as the broker's log cleaner does
 ///
-/// Prints what would be done, and changes nothing. One round like the broker's: logs are cleaned that are dirty enough, up to the
+/// Prints what would be done, and changes nothing without --apply or --output. One round like the broker's: logs are cleaned that are dirty enough, up to the
 /// active segment, the last stable offset and the compaction lag; tombstones and transaction markers stay for their time.
 #[derive(Clone, Debug, Args)]
 pub struct CompactArgs {
@@ -78,6 +79,9 @@ pub struct CompactArgs {
     /// Drop records without a key, as a broker does
     #[arg(long)]
     pub drop_unkeyed: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a doc comment here would become the help of the command")]
+    pub mutate: MutateArgs,
     /// Make rounds until nothing is left to clean
     #[arg(long)]
     pub until_clean: bool,
@@ -91,24 +95,54 @@ pub fn run(args: &CompactArgs, context: &mut Context<'_>) -> Result<ExitStatus, 
     let format = context.expect_format(&[])?;
     let options = options(args, context)?;
     let inputs = inputs(&args.paths)?;
-    let progress = context.progress("compact");
-    let planned = plan(&inputs, &options, &*progress).map_err(failed)?;
-    drop(progress);
+    let request = request(&inputs, &options);
+    let make = |context: &mut Context<'_>| {
+        let progress = context.progress("compact");
+        let planned = plan(&inputs, &options, &*progress).map_err(failed)?;
+        match refused(&planned) {
+            Some(error) if args.mutate.writes() => Err(error),
+            _ => Ok(planned),
+        }
+    };
+    let (planned, carried) =
+        args.mutate.run_checked(&request, context, make, |planned| &planned.plan, |_| Ok(()), check_prepared)?;
     tell_of_memory(&planned, &options, context);
     let bytes = match format {
         OutputFormat::Json => {
-            let head = PlanHead { command: "compact", mode: "plan", digest: None, undo_id: None };
-            render_json(&planned, &head).map_err(|error| CliError::failed(error.to_string()))?
+            render_json(&planned, &carried.head("compact")).map_err(|error| CliError::failed(error.to_string()))?
         }
-        _ => render_human(&planned, if args.explain { Detail::Explained } else { Detail::Steps }),
+        _ => {
+            let mut text = render_human(&planned, if args.explain { Detail::Explained } else { Detail::Steps });
+            text.extend_from_slice(carried.sentence().as_bytes());
+            text
+        }
     };
     context.write(&bytes)?;
-    let status = context.status_of(&planned.plan.findings);
-    match refused(&planned) {
-        Some(_) if args.explain => Ok(status),
-        Some(error) => Err(error),
-        None => Ok(status),
+    for refusal in &planned.refusals {
+        let (text, hint) = refusal_text(refusal);
+        context.note(&format!("warning: {text}; {hint}"));
     }
+    let stopped = planned.refusals.iter().any(|refusal| matches!(refusal.reason, RefusalReason::Stopped(_)));
+    let status = if stopped { ExitStatus::Refused } else { ExitStatus::Done };
+    Ok(status.merge(context.status_of(&planned.plan.findings)))
+}
+
+fn request(inputs: &[CompactInput], options: &CompactOptions) -> Request {
+    // The digests' key is drawn anew in every run and changes nothing.
+    let options_text = format!("{:?}", CompactOptions { digest_key: DigestKey([0, 0]), ..options.clone() });
+    Request {
+        command: "compact",
+        options: options_text,
+        now_ms: options.now.0,
+        log_dirs: inputs.iter().map(|input| (input.log_dir.path().to_path_buf(), input.partitions.clone())).collect(),
+    }
+}
+
+/// The new logs must hold what the plan has counted.
+fn check_prepared(planned: &CompactPlan, prepared: &Prepared) -> Result<(), String> {
+    let Place::Partition(directory) = &prepared.place else { return Ok(()) };
+    let files = prepared.files.iter().map(|(name, path)| (name.as_os_str(), path.as_path()));
+    recheck(planned, directory.as_os_str(), files).map_err(|error| error.to_string())
 }
 
 /// The options of the command line, of `--config`, and Kafka's defaults, in this order.

@@ -13,8 +13,8 @@ use crate::ops::apply::{changes_of, log_dirs_of};
 use crate::ops::plan::Plan;
 use crate::render::plan::PlanHead;
 use crate::store::{
-    BrokerLock, EntryName, LockTrust, OutputOptions, Place, PlanDigest, RealFs, RunOptions, StoreError, StoreErrorKind,
-    Watch, apply, refuse_unfinished, write_output,
+    BrokerLock, EntryName, LockTrust, OutputOptions, Place, PlanDigest, Prepared, RealFs, RunOptions, StoreError,
+    StoreErrorKind, Watch, apply, refuse_unfinished, write_output,
 };
 
 /// How a plan is carried out; without --output and --apply it is only printed.
@@ -100,13 +100,27 @@ impl MutateArgs {
         as_plan: impl Fn(&P) -> &Plan,
         consent: impl FnOnce(&P) -> Result<(), CliError>,
     ) -> Result<(P, Carried), CliError> {
+        self.run_checked(request, context, plan, as_plan, consent, |_, _| Ok(()))
+    }
+
+    /// The same, where `check` looks at the new files of each directory before they get their places. Its objection leaves
+    /// everything as it was.
+    pub fn run_checked<P>(
+        &self,
+        request: &Request,
+        context: &mut Context<'_>,
+        plan: impl FnOnce(&mut Context<'_>) -> Result<P, CliError>,
+        as_plan: impl Fn(&P) -> &Plan,
+        consent: impl FnOnce(&P) -> Result<(), CliError>,
+        check: impl Fn(&P, &Prepared) -> Result<(), String>,
+    ) -> Result<(P, Carried), CliError> {
         let fs = RealFs;
         if !self.apply {
             let digest = digest(&fs, request)?;
             let planned = plan(context)?;
             let mode = match &self.output {
                 Some(target) => {
-                    write_beside(&fs, target, request, as_plan(&planned))?;
+                    write_beside(&fs, target, request, as_plan(&planned), &|prepared| check(&planned, prepared))?;
                     "output"
                 }
                 None => "plan",
@@ -114,7 +128,7 @@ impl MutateArgs {
             return Ok((planned, Carried { mode, digest, undo_id: None }));
         }
         let locks = take_locks(&fs, self, request)?;
-        let result = self.apply_locked(&fs, &locks, request, context, plan, as_plan, consent);
+        let result = self.apply_locked(&fs, &locks, request, context, plan, as_plan, consent, check);
         for lock in locks {
             lock.release(&fs)?;
         }
@@ -134,6 +148,7 @@ impl MutateArgs {
         plan: impl FnOnce(&mut Context<'_>) -> Result<P, CliError>,
         as_plan: impl Fn(&P) -> &Plan,
         consent: impl FnOnce(&P) -> Result<(), CliError>,
+        check: impl Fn(&P, &Prepared) -> Result<(), String>,
     ) -> Result<(P, Carried), CliError> {
         for lock in locks {
             refuse_unfinished(fs, lock, self.undo_dir.as_deref())?;
@@ -162,7 +177,7 @@ impl MutateArgs {
                 announce: &|id, journal| {
                     *announced.borrow_mut() = format!("undo id {} (originals in {})", id.as_str(), journal.display());
                 },
-                check: &|_| Ok(()),
+                check: &|prepared| check(&planned, prepared),
             };
             let applied = apply(fs, lock, &changes, &options);
             let told = announced.into_inner();
@@ -210,7 +225,13 @@ fn log_dir_files() -> Vec<EntryName> {
     checkpoints.chain([".kafka_cleanshutdown", "meta.properties"]).filter_map(EntryName::new).collect()
 }
 
-fn write_beside(fs: &RealFs, target: &Path, request: &Request, plan: &Plan) -> Result<(), CliError> {
+fn write_beside(
+    fs: &RealFs,
+    target: &Path,
+    request: &Request,
+    plan: &Plan,
+    check: &dyn Fn(&Prepared) -> Result<(), String>,
+) -> Result<(), CliError> {
     let changes = changes_of(plan);
     let log_dirs = log_dirs_of(plan);
     let target = std::path::absolute(target)?;
@@ -232,7 +253,7 @@ fn write_beside(fs: &RealFs, target: &Path, request: &Request, plan: &Plan) -> R
             partitions: &partitions,
             log_dir_files: &log_dir_files(),
             watch: Watch { interrupted: interruption(), progress: &|_| {} },
-            check: &|_| Ok(()),
+            check,
         };
         write_output(fs, in_plan.unwrap_or(&none), &options)?;
     }
