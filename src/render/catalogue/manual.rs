@@ -10,7 +10,7 @@ const WIDTH: usize = 100;
 
 /// The manual entry of a finding, as text.
 pub fn explain(id: FindingId) -> String {
-    let mut out = format!("{}\n{}\n\n", id.as_str(), id.meaning());
+    let mut out = format!("{}\n{}\n", id.as_str(), wrapped(id.meaning()));
     let _ = writeln!(out, "usual severity: {}    repair: {}\n", severity_text(id), repair_text(id.usual_repair()));
     if let Some(entry) = entry_of(id) {
         for (heading, text) in
