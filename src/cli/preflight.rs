@@ -14,7 +14,7 @@ use super::start_settings::{BrokerArgs, start_settings};
 use crate::format::Uuid;
 use crate::logdir::{Input, LogDir, ReadError, ReadErrorKind};
 use crate::ops::broker::load::Shutdown;
-use crate::ops::preflight::{BrokenLogDir, Options, Report, StartInput, inspect};
+use crate::ops::preflight::{BrokenLogDir, Options, Report, Scope, StartInput, inspect};
 use crate::render::preflight::{render_human, render_json};
 
 /// Say what the broker will do to its log dirs at its next start
@@ -109,8 +109,8 @@ fn start_inputs(paths: &PathArgs) -> Result<(Vec<StartInput>, Vec<BrokenLogDir>)
             Input::LogDir(log_dir) => {
                 let is_narrowed = !paths.selection.topic_partition.is_empty();
                 let members = || paths.selection.members(&log_dir).map(|member| member.entry.name.clone()).collect();
-                let only: Option<Vec<OsString>> = is_narrowed.then(members);
-                inputs.push(StartInput { log_dir, only });
+                let scope = if is_narrowed { Scope::Selected(members()) } else { Scope::Whole };
+                inputs.push(StartInput { log_dir, scope });
             }
             Input::Partition(partition) => {
                 add_partition(&mut inputs, partition.log_dir(), partition.dir_name().into())?;
@@ -129,12 +129,11 @@ fn is_missing(error: &ReadError) -> bool {
 }
 
 fn add_partition(inputs: &mut Vec<StartInput>, log_dir: &Path, name: OsString) -> Result<(), CliError> {
-    if let Some(input) = inputs.iter_mut().find(|input| input.log_dir.path() == log_dir) {
-        if let Some(only) = &mut input.only {
-            only.push(name);
-        }
-        return Ok(());
+    let of_log_dir = inputs.iter_mut().find(|input| input.log_dir.path() == log_dir);
+    match of_log_dir.map(|input| &mut input.scope) {
+        Some(Scope::Partitions(names) | Scope::Selected(names)) => names.push(name),
+        Some(Scope::Whole) => {}
+        None => inputs.push(StartInput { log_dir: LogDir::open(log_dir)?, scope: Scope::Partitions(vec![name]) }),
     }
-    inputs.push(StartInput { log_dir: LogDir::open(log_dir)?, only: Some(vec![name]) });
     Ok(())
 }

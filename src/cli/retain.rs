@@ -17,8 +17,8 @@ use crate::render::retain::{Detail, render_human, render_json};
 
 /// Delete segments by time, size and log start, as the broker's retention does
 ///
-/// Prints what would be deleted, and changes nothing without --apply or --output. Retention goes from the oldest segment on and ends at the first that no rule
-/// removes; where all segments go, the log ends in a new, empty one.
+/// Prints what would be deleted, and changes nothing without --apply or --output. Retention goes from the oldest segment on and ends
+/// at the first that no rule removes; where all segments go, the log ends in a new, empty one.
 #[derive(Clone, Debug, Args)]
 pub struct RetainArgs {
     #[command(flatten)]

@@ -10,7 +10,7 @@ use segtool::ops::broker::index_rules::IndexSettings;
 use segtool::ops::broker::load::Shutdown;
 use segtool::ops::broker::retention::RetentionSettings;
 use segtool::ops::broker::{FailureKind, RecordFormat};
-use segtool::ops::preflight::{Options, Outcome, PartitionReport, Report, StartInput, StartSettings, inspect};
+use segtool::ops::preflight::{Options, Outcome, PartitionReport, Report, Scope, StartInput, StartSettings, inspect};
 use segtool::ops::{Hidden, PartitionImage};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ fn predict(case: &DamagedCase, version: &str) -> Report {
 
 fn inspect_dir(path: &Path, options: &Options) -> Report {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    let inputs = [StartInput { log_dir: LogDir::open(path).unwrap(), only: None }];
+    let inputs = [StartInput { log_dir: LogDir::open(path).unwrap(), scope: Scope::Whole }];
     inspect(&inputs, &[], options, &pool, &Hidden).unwrap()
 }
 
@@ -386,7 +386,7 @@ mod contract {
 
     #[derive(Deserialize, Debug)]
     #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "the fields are there to be parsed")]
+    #[expect(dead_code, clippy::struct_excessive_bools, reason = "the fields are there to be parsed")]
     pub(super) struct Document {
         schema_version: u32,
         r#type: String,
@@ -414,7 +414,7 @@ mod contract {
 
     #[derive(Deserialize, Debug)]
     #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "the fields are there to be parsed")]
+    #[expect(dead_code, clippy::struct_field_names, reason = "the fields are there to be parsed")]
     struct Partition {
         log_dir: String,
         topic: String,
@@ -486,4 +486,22 @@ fn the_document_has_the_fields_that_are_described_and_no_other() {
         let missing: Vec<_> = fields.difference(&described).collect();
         assert!(missing.is_empty(), "segtool-json(5) does not name {missing:?}");
     }
+}
+
+#[test]
+fn a_partition_directory_is_looked_at_by_itself_wherever_it_lies() {
+    let case = damaged_case("flip-crc", Start::Unclean);
+    // Around a copy of a partition lie things that no log dir has.
+    std::fs::create_dir(case.sandbox.join("notes")).unwrap();
+    let partition = case.sandbox.join("plain-0");
+    let output = run_at(0, ["preflight", "--format", "json", partition.to_str().unwrap()]).expect_status(1);
+    let json = output.json();
+    assert_eq!(json["fatal"], Value::Null);
+    assert_eq!(json["partitions"][0]["records_lost"], 45);
+    let copy = case.sandbox.join("copy of plain");
+    std::fs::rename(&partition, &copy).unwrap();
+    let json = run_at(0, ["preflight", "--format", "json", copy.to_str().unwrap()]).expect_status(1).json();
+    assert_eq!(json["partitions"][0]["records_lost"], 45);
+    let whole = run_at(0, ["preflight", "--format", "json", case.sandbox.path().to_str().unwrap()]).json();
+    assert_eq!(whole["fatal"]["reason"], "stray-directory");
 }

@@ -12,7 +12,7 @@ use segtool::logdir::{LogDir, PartitionDir};
 use segtool::ops::broker::index_rules::IndexSettings;
 use segtool::ops::broker::load::Shutdown;
 use segtool::ops::broker::{KafkaVersion, Rules};
-use segtool::ops::preflight::{Compaction, Options, PartitionStart, StartInput, inspect, predict_partition};
+use segtool::ops::preflight::{Compaction, Options, PartitionStart, Scope, StartInput, inspect, predict_partition};
 use segtool::ops::{Hidden, PartitionImage};
 
 use super::support::{Sandbox, files_below, packs};
@@ -102,7 +102,7 @@ proptest! {
             spoil(&sandbox.join(file.get(&files)), damage);
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        let inputs = [StartInput { log_dir: LogDir::open(sandbox.path()).unwrap(), only: None }];
+        let inputs = [StartInput { log_dir: LogDir::open(sandbox.path()).unwrap(), scope: Scope::Whole }];
         let options = options(version, shutdown);
         let report = inspect(&inputs, &[], &options, &pool, &Hidden).unwrap();
         prop_assert!(report.unreadable.is_empty(), "{:?}", report.unreadable);

@@ -12,7 +12,7 @@ use super::failure::LoadStop;
 use super::log_reading::SegmentReader;
 use super::producers::ProducerState;
 use super::recover::{Recovered, Target, recover_segment};
-use super::rules::{BadFileOutcome, EpochsKept, SwapCompletion, TxnVersionCheck};
+use super::rules::{BadFileOutcome, EpochsKept, IndexRecovery, SwapCompletion, TxnVersionCheck};
 use super::snapshots::{ProducerManager, Reload};
 use super::split::split_segment;
 use super::{segment_files, swap};
@@ -286,7 +286,11 @@ impl Loader<'_, '_> {
         };
         if let Some(reason) = reason {
             self.events.push(LoadEvent::IndexMissing { base, reason });
-            match self.recover_segment(base)? {
+            let epoch_use = match self.environment.rules.index_recovery {
+                IndexRecovery::WithEpochs => EpochUse::Assign,
+                IndexRecovery::WithoutEpochs => EpochUse::Ignore,
+            };
+            match self.recover_target(Target { base, suffix: FileSuffix::None }, epoch_use)? {
                 Recovered::Truncated(truncated_bytes) => {
                     self.events.push(LoadEvent::Recovered { base, truncated_bytes });
                 }
@@ -318,10 +322,6 @@ impl Loader<'_, '_> {
             }
         }
         Ok(None)
-    }
-
-    fn recover_segment(&mut self, base: Offset) -> Result<Recovered, LoadStop> {
-        self.recover_target(Target { base, suffix: FileSuffix::None }, EpochUse::Assign)
     }
 
     fn recover_target(&mut self, target: Target, epoch_use: EpochUse) -> Result<Recovered, LoadStop> {
@@ -428,7 +428,8 @@ impl Loader<'_, '_> {
         let unflushed = segment_files::in_range(&self.segments, self.input.recovery_point, Offset(i64::MAX));
         let mut left = unflushed.into_iter();
         while let Some(base) = left.next() {
-            let truncated_bytes = match self.recover_segment(base)? {
+            let target = Target { base, suffix: FileSuffix::None };
+            let truncated_bytes = match self.recover_target(target, EpochUse::Assign)? {
                 Recovered::Truncated(truncated_bytes) => {
                     self.events.push(LoadEvent::Recovered { base, truncated_bytes });
                     truncated_bytes

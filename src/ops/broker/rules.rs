@@ -135,6 +135,15 @@ pub enum AppendIndexing {
     PerBatch,
 }
 
+/// Whether the recovery of a segment for the sake of its indexes alone enters leader epochs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IndexRecovery {
+    /// It looks at indexes and producers only (up to 2.8).
+    WithoutEpochs,
+    /// It does.
+    WithEpochs,
+}
+
 /// From where on a start keeps leader epochs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EpochsKept {
@@ -183,6 +192,8 @@ pub struct Rules {
     pub bad_partition_metadata: BadFileOutcome,
     /// The largest version of `partition.metadata` that is accepted.
     pub newest_partition_metadata: i32,
+    /// Whether the recovery of a segment without index enters leader epochs.
+    pub index_recovery: IndexRecovery,
     /// From where on a start keeps leader epochs.
     pub epochs_kept: EpochsKept,
     /// When appends write index entries.
@@ -216,6 +227,7 @@ impl Rules {
             bad_leader_epochs: bad_file,
             bad_partition_metadata: bad_file,
             newest_partition_metadata: if since(3, 0) { i32::MAX } else { 0 },
+            index_recovery: if since(3, 0) { IndexRecovery::WithEpochs } else { IndexRecovery::WithoutEpochs },
             epochs_kept: if since(3, 0) { EpochsKept::FromCheckpoint } else { EpochsKept::FromLogStart },
             append_indexing: if since(3, 9) { AppendIndexing::PerBatch } else { AppendIndexing::PerAppend },
             stray_replicas: if since(3, 7) { StrayReplicas::PutAside } else { StrayReplicas::Served },

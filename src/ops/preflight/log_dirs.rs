@@ -1,7 +1,7 @@
 //! The start of a broker over its log dirs, in the order in which it looks at them (`LogManager.loadLogs`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -20,13 +20,33 @@ use crate::ops::broker::load::Shutdown;
 use crate::ops::broker::{FailureKind, Rules};
 use crate::ops::{Finding, FindingId, Location, PartitionImage, Progress, Severity};
 
-/// A log dir of a start, and which of its directories are looked at.
+/// What of a log dir is looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// All of it.
+    Whole,
+    /// These partition directories, and what concerns the log dir as a whole.
+    Selected(Vec<OsString>),
+    /// These partition directories alone, with their entries in marker and checkpoints: what lies around them may be no log dir.
+    Partitions(Vec<OsString>),
+}
+
+impl Scope {
+    fn includes(&self, dir_name: &OsStr) -> bool {
+        match self {
+            Self::Whole => true,
+            Self::Selected(names) | Self::Partitions(names) => names.iter().any(|name| name == dir_name),
+        }
+    }
+}
+
+/// A log dir of a start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StartInput {
     /// The log dir.
     pub log_dir: LogDir,
-    /// Only these directories; `None` for all of them. What concerns the log dir as a whole is looked at in any case.
-    pub only: Option<Vec<OsString>>,
+    /// What of it is looked at.
+    pub scope: Scope,
 }
 
 /// A path that a broker is told is a log dir, and that is none.
@@ -68,8 +88,9 @@ pub fn inspect(
     let rules = Rules::of(options.version);
     let mut start =
         Start { options, rules, progress, fatals: Vec::new(), findings: Vec::new(), unreadable: Vec::new() };
-    let log_dirs: Vec<LogDir> = inputs.iter().map(|input| input.log_dir.clone()).collect();
-    start.check_log_dirs(inputs, &log_dirs);
+    let is_whole = |input: &&StartInput| !matches!(input.scope, Scope::Partitions(_));
+    let log_dirs: Vec<LogDir> = inputs.iter().filter(is_whole).map(|input| input.log_dir.clone()).collect();
+    start.check_log_dirs(&log_dirs);
     start.check_broken(broken);
     let mut partitions = Vec::new();
     let mut clean_shutdown = !inputs.is_empty();
@@ -149,7 +170,7 @@ impl Start<'_> {
     }
 
     /// What concerns log dirs as a whole: identities, names of directories, partitions that are there twice.
-    fn check_log_dirs(&mut self, inputs: &[StartInput], log_dirs: &[LogDir]) {
+    fn check_log_dirs(&mut self, log_dirs: &[LogDir]) {
         match check_identities(log_dirs, self.options.settings.node_id) {
             Ok(failures) => {
                 for failure in failures {
@@ -179,8 +200,8 @@ impl Start<'_> {
             }
         }
         if self.options.settings.tiering == Tiering::On {
-            for input in inputs {
-                self.check_remote_cache(&input.log_dir);
+            for log_dir in log_dirs {
+                self.check_remote_cache(log_dir);
             }
         }
     }
@@ -265,8 +286,12 @@ impl Start<'_> {
         let log_dir = &input.log_dir;
         let mut starts = Vec::new();
         for member in log_dir.directories() {
-            let is_meant = input.only.as_ref().is_none_or(|only| only.contains(&member.entry.name));
-            let Some(topic_partition) = member.name.topic_partition().filter(|_| is_meant) else { continue };
+            let is_meant = input.scope.includes(&member.entry.name);
+            // A copy of a partition directory that was named itself may be called anything.
+            let has_name = member.name.topic_partition().is_some() || matches!(input.scope, Scope::Partitions(_));
+            if !is_meant || !has_name {
+                continue;
+            }
             let image = match log_dir.open_partition(&member.entry.name) {
                 Ok(partition) => PartitionImage::of(&partition),
                 Err(error) => {
@@ -274,6 +299,7 @@ impl Start<'_> {
                     continue;
                 }
             };
+            let topic_partition = image.topic_partition();
             let topic = String::from_utf8_lossy(topic_partition.topic_bytes()).into_owned();
             let key = (topic, topic_partition.partition());
             let offset_of = |offsets: &Offsets| offsets.get(&key).copied();

@@ -16,7 +16,7 @@ mod retention_pass;
 
 pub(crate) use retention_pass::retention_segments;
 
-pub use log_dirs::{BrokenLogDir, StartInput, inspect};
+pub use log_dirs::{BrokenLogDir, Scope, StartInput, inspect};
 pub use options::{Compaction, Options, StartSettings, Tiering};
 pub use partition::{EveryStart, PartitionStart, PredictError, Predicted, predict_partition};
 pub use report::{Fatal, LostOffsets, Outcome, PartitionReport, Report, RetentionDelete, Summary, TruncatedAt};
