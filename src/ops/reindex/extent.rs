@@ -33,10 +33,11 @@ pub(super) struct Extents {
     pub(super) wrong: BTreeMap<OsString, Vec<Finding>>,
     /// Indexes without a log, which a start removes.
     pub(super) orphans: Vec<OsString>,
-    /// What is wrong with the log itself; `None`: nobody has looked yet.
-    pub(super) damage: Option<Vec<Finding>>,
+    /// What is wrong and not made good here: damage of the log, names. `None`: nobody has looked yet.
+    pub(super) told: Option<Vec<Finding>>,
     /// Whether segments that something depends on are left out, because they follow a damaged one.
     pub(super) is_cut: bool,
+    has_wrong_txn_index: bool,
     indexes: Extent,
     snapshots: Extent,
 }
@@ -51,13 +52,13 @@ impl Extents {
     ) -> Self {
         let bases: Vec<Offset> = image.files().filter_map(|(name, _)| log_base(name)).collect();
         let mut wrong: BTreeMap<OsString, Vec<Finding>> = BTreeMap::new();
-        let mut damage = findings.is_some().then(Vec::new);
+        let mut told = findings.is_some().then(Vec::new);
         for finding in findings.into_iter().flatten() {
             let Some(name) = finding.location.path.file_name() else { continue };
             if is_rebuilt_file(name) && is_wrong(&finding) {
                 wrong.entry(name.to_os_string()).or_default().push(finding);
-            } else if is_damage(&finding) && log_base(name).is_some() {
-                damage.get_or_insert_default().push(finding);
+            } else if (is_damage(&finding) && log_base(name).is_some()) || is_misnamed(&finding, name) {
+                told.get_or_insert_default().push(finding);
             }
         }
         let mut extents = Self {
@@ -66,8 +67,9 @@ impl Extents {
             image: Arc::new(image),
             bases,
             scans: BTreeSet::new(),
+            has_wrong_txn_index: wrong.keys().any(|name| is_txn_index(name)),
             wrong,
-            damage,
+            told,
             is_cut: false,
             indexes: options.indexes,
             snapshots: options.snapshots,
@@ -79,7 +81,7 @@ impl Extents {
 
     /// Nothing is made at a damaged segment and behind it. Of the last one its scan says whether more than its end is damaged.
     fn cut_at_damage(&mut self) {
-        let damaged = self.damage.iter().flatten().filter_map(|finding| {
+        let damaged = self.told.iter().flatten().filter_map(|finding| {
             let base = log_base(finding.location.path.file_name()?)?;
             self.bases.binary_search(&base).ok()
         });
@@ -129,9 +131,11 @@ impl Extents {
         self.indexes == Extent::All || self.snapshots == Extent::All
     }
 
-    /// Whether a sound snapshot says what the producers were where a segment begins.
+    /// Whether a sound snapshot says what the producers were where a segment begins. Where transaction indexes contradict the log,
+    /// snapshots may too: only the log itself is believed then, and the one snapshot that tells of what was before it.
     pub(super) fn has_seed(&self, base: Offset) -> bool {
         !self.is_from_log_alone()
+            && (base <= self.log_start || !self.has_wrong_txn_index)
             && snapshot_name(base).is_some_and(|name| self.image.has(&name) && !self.wrong.contains_key(&name))
     }
 
@@ -165,6 +169,17 @@ fn snapshot_offset(name: &OsStr) -> Option<Offset> {
         FileName::Snapshot { offset, suffix: FileSuffix::None } => Some(offset),
         _ => None,
     }
+}
+
+fn is_txn_index(name: &OsStr) -> bool {
+    matches!(FileName::parse(name), FileName::Segment { kind: FileKind::TxnIndex, suffix: FileSuffix::None, .. })
+}
+
+/// A file whose name promises an index or a snapshot of no offset: a start fails over it.
+fn is_misnamed(finding: &Finding, name: &OsStr) -> bool {
+    let derived = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TxnIndex, FileKind::Snapshot];
+    finding.id == FindingId::SegmentNameInvalid
+        && derived.iter().any(|kind| name.as_encoded_bytes().ends_with(kind.extension().as_bytes()))
 }
 
 fn is_rebuilt_file(name: &OsStr) -> bool {

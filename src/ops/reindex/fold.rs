@@ -140,7 +140,7 @@ impl PartitionFold {
 
     /// Whether a segment is such that nothing can be made of it and what follows; says why.
     fn stops(&mut self, index: usize, scan: &SegmentScan, is_last: bool) -> bool {
-        let is_told = self.extents.damage.is_some();
+        let is_told = self.extents.told.is_some();
         let Some(place) = self.place_of_log(index) else { return true };
         if scan.is_unopened {
             self.is_complete = false;
@@ -260,9 +260,9 @@ impl PartitionFold {
             self.plan.after.remove(&name);
             self.plan.note(&name, PlanReason::Finding(FindingId::IndexWithoutLog));
         }
-        let damage = self.extents.damage.take().unwrap_or_default();
-        self.is_complete &= !damage.iter().any(|finding| is_unread(finding.id));
-        self.findings.extend(damage);
+        let told = self.extents.told.take().unwrap_or_default();
+        self.is_complete &= !told.iter().any(|finding| is_unread(finding.id));
+        self.findings.extend(told);
         let changed: Vec<_> = self.plan.changes().iter().map(|change| change.name().to_os_string()).collect();
         for name in &changed {
             match self.extents.wrong.remove(name) {

@@ -1,4 +1,5 @@
 //! `reindex` against what real brokers' recovery wrote, and against the model of that recovery.
 
+mod damaged;
 mod rebuilt;
 mod recorded;
