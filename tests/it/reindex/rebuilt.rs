@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use segtool::format::checkpoint::OffsetCheckpoint;
 use segtool::format::{Offset, TimestampMs};
+use segtool::logdir::names::{CheckpointKind, DirName};
 use segtool::logdir::{IoMode, LogDir};
 use segtool::ops::broker::index_rules::IndexSettings;
 use segtool::ops::broker::load::{DirectoryRole, LoadInput, Shutdown, load_log};
@@ -27,6 +29,24 @@ pub(super) fn planned(log_dir: &Path, options: &ReindexOptions, threads: usize) 
     let log_dir = LogDir::open(log_dir).unwrap();
     let partitions = log_dir.directories().iter().map(|member| member.entry.name.clone()).collect();
     plan(&[PlanInput { log_dir, partitions }], options, &pool, &Hidden).unwrap()
+}
+
+/// The same for the live partitions alone; `None` where one of them is refused.
+pub(super) fn planned_live(log_dir: &Path, options: &ReindexOptions) -> Option<Plan> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let log_dir = LogDir::open(log_dir).unwrap();
+    let live = log_dir.directories().iter().filter(|member| matches!(member.name, DirName::Partition(_)));
+    let partitions = live.map(|member| member.entry.name.clone()).collect();
+    plan(&[PlanInput { log_dir, partitions }], options, &pool, &Hidden).ok()
+}
+
+/// Where the log starts by its log dir's checkpoint.
+pub(super) fn log_start_of(log_dir: &Path, image: &PartitionImage) -> i64 {
+    let bytes = LogDir::open(log_dir).unwrap().read_checkpoint(CheckpointKind::LogStartOffset).unwrap();
+    let checkpoint = OffsetCheckpoint::parse(&bytes.unwrap_or_default()).content;
+    let name = image.topic_partition();
+    let offset = checkpoint.offset_of(name.topic_str().unwrap(), name.partition());
+    offset.map_or(0, |offset| offset.0)
 }
 
 /// Whether a file is one that is rebuilt.

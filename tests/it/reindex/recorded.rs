@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use segtool::ops::broker::index_rules::IndexSettings;
 use segtool::ops::reindex::ReindexOptions;
 
-use super::rebuilt::{Files, derived, everything, is_derived, planned, recovered};
+use super::rebuilt::{Files, derived, everything, is_derived, log_start_of, planned, planned_live, recovered};
 use crate::support::{Sandbox, packs, properties};
 use crate::synth::random::healthy_partition;
 use crate::synth::{LogDir, T};
@@ -83,6 +83,39 @@ fn a_recovered_directory_is_not_touched() {
             assert_eq!(plan.partitions[0].changes(), [], "{}", case.display());
         }
     }
+}
+
+/// Real directories of every generation: what is made anew is what the model of recovery makes of them.
+#[test]
+fn real_logs_of_every_generation_are_rebuilt_as_the_model_of_recovery_has_them() {
+    let mut compared = 0;
+    for family in ["eras", "modern-2.8.2", "modern-3.9.1", "modern-4.x"] {
+        for case in packs::cases(family) {
+            let log_dir = case.join("dir");
+            if !log_dir.join("recovery-point-offset-checkpoint").exists() {
+                continue;
+            }
+            let options = everything(T, IndexSettings::default());
+            let Some(plan) = planned_live(&log_dir, &options) else { continue };
+            if !plan.findings.is_empty() {
+                continue;
+            }
+            for partition in &plan.partitions {
+                let log_start = log_start_of(&log_dir, &partition.before);
+                let mut found = derived(&partition.after);
+                let mut expected = recovered(&partition.before, log_start, &options);
+                // A file of a transaction index that is there stays, empty, where there is nothing to list.
+                for files in [&mut found, &mut expected] {
+                    files.retain(|name, bytes| !(name.ends_with(".txnindex") && bytes.is_empty()));
+                }
+                let context = format!("{} {:?}", case.display(), partition.before.dir_name());
+                assert_eq!(names_and_sizes(&found), names_and_sizes(&expected), "{context}");
+                assert!(found == expected, "{context}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 100, "{compared}");
 }
 
 proptest! {
