@@ -364,12 +364,12 @@ fn the_report_for_people_is_one_sentence_and_a_line_for_each_partition_that_matt
     let config = case.config.to_str().unwrap();
     let output = run_at(now, ["preflight", "--config", config, case.sandbox.path().to_str().unwrap()]).expect_status(1);
     let expected = "Kafka 4.4 starts after a crash\n\
-        plain-0: truncated, 45 records lost, 00000000000000000030.log cut at 781, 1.01 KiB gone, 1 segments deleted, \
+        plain-0: truncated, 45 records lost, 00000000000000000030.log cut at 781, 1.01 KiB gone, 1 segment deleted, \
         log end 90 becomes 42 (batch-crc-mismatch)\n\
-        Starting this broker now would destroy 45 records in 1 partitions.\n";
+        Starting this broker now would destroy 45 records in 1 partition.\n";
     assert_eq!(output.text(), expected);
     let healthy = run_at(now, ["preflight", "--assume", "clean", case.sandbox.path().to_str().unwrap()]);
-    assert!(healthy.text().ends_with("Starting this broker now would destroy nothing in 1 partitions.\n"), "{healthy}");
+    assert!(healthy.text().ends_with("Starting this broker now would destroy nothing in 1 partition.\n"), "{healthy}");
 }
 
 #[test]

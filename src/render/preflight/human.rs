@@ -66,28 +66,34 @@ fn fatal_sentence(fatal: &Fatal) -> String {
 fn partition_line(partition: &PartitionReport) -> String {
     let mut parts = vec![partition.outcome.name().to_owned()];
     if partition.records_lost > 0 {
-        parts.push(format!("{} records lost", count(partition.records_lost)));
+        parts.push(format!("{} lost", counted(partition.records_lost, "record")));
     }
     if let Some(place) = &partition.truncated_at {
         let name = place.path.file_name().map(|name| untrusted(name.as_encoded_bytes())).unwrap_or_default();
         parts.push(format!("{name} cut at {}, {} gone", place.position, bytes_binary(partition.truncated_bytes)));
     }
     if !partition.deleted_segments.is_empty() {
-        parts.push(format!("{} segments deleted", count(partition.deleted_segments.len() as u64)));
+        parts.push(format!("{} deleted", counted(partition.deleted_segments.len() as u64, "segment")));
     }
     if partition.log_end_offset_before != partition.log_end_offset_after {
         let (before, after) = (partition.log_end_offset_before, partition.log_end_offset_after);
         parts.push(format!("log end {before} becomes {after}"));
     }
     if let Some(first) = partition.retention_deletes.first() {
-        let segments = count(partition.retention_deletes.len() as u64);
+        let segments = counted(partition.retention_deletes.len() as u64, "segment");
         let misled = partition.records_misled();
-        let wrongly = if misled > 0 { format!(", {} records wrongly", count(misled)) } else { String::new() };
-        parts.push(format!("retention deletes {segments} segments by {}{wrongly}", rule_name(first.because)));
+        let wrongly = if misled > 0 { format!(", {} wrongly", counted(misled, "record")) } else { String::new() };
+        parts.push(format!("retention deletes {segments} by {}{wrongly}", rule_name(first.because)));
     }
     let reasons: Vec<&str> = partition.reasons.iter().map(|id| id.as_str()).collect();
     let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
     format!("{}: {}{why}", untrusted(partition.dir_name.as_encoded_bytes()), parts.join(", "))
+}
+
+/// `1 record`, `2 records`.
+fn counted(value: u64, noun: &str) -> String {
+    let plural = if value == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(value))
 }
 
 fn sentence(report: &Report) -> String {
@@ -95,22 +101,18 @@ fn sentence(report: &Report) -> String {
     let losing = report.partitions.iter().filter(|partition| partition.records_lost > 0).count();
     let mut text = match (summary.records_lost, &report.fatal) {
         (0, None) => {
-            format!("Starting this broker now would destroy nothing in {} partitions", count(summary.partitions))
+            format!("Starting this broker now would destroy nothing in {}", counted(summary.partitions, "partition"))
         }
         (0, Some(_)) => "Starting this broker now would fail and destroy no record".to_owned(),
-        (records, _) => {
-            format!(
-                "Starting this broker now would destroy {} records in {} partitions",
-                count(records),
-                count(losing as u64)
-            )
-        }
+        (records, _) => format!(
+            "Starting this broker now would destroy {} in {}",
+            counted(records, "record"),
+            counted(losing as u64, "partition")
+        ),
     };
     if summary.records_misled > 0 {
-        text.push_str(&format!(
-            "; its first retention pass would delete {} more because of wrong time indexes",
-            count(summary.records_misled)
-        ));
+        let misled = counted(summary.records_misled, "record");
+        text.push_str(&format!("; its first retention pass would delete {misled} because of wrong time indexes"));
     }
     text.push('.');
     text
