@@ -55,6 +55,7 @@ impl Document {
             state: match ending {
                 Ending::Finished => "applied",
                 Ending::PutBack => "put-back",
+                Ending::NotBegun => "nothing-was-changed",
                 Ending::Kept => "kept",
             },
             journal: None,
@@ -79,6 +80,7 @@ impl Document {
                 "applied" => "applied; it can be undone",
                 "not-begun" => "had not begun to change anything; `undo --unfinished` removes its journal",
                 "unfinished" | "being-undone" => "unfinished; `undo --unfinished` ends it",
+                "nothing-was-changed" => "ended; it had not changed anything",
                 "undone" | "put-back" => "undone: every file is as it was",
                 _ => "ended; files that had changed since were kept as they are",
             };

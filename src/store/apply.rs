@@ -151,7 +151,7 @@ impl Needs {
         };
         self.new = self.new.saturating_add(written);
         if let Some((name, stat)) = original.and_then(|name| survey.found.get_key_value(name)) {
-            let linked = survey.may_be_linked(name);
+            let linked = survey.may_be_linked(name) && !matches!(step, Step::Rename { .. });
             let kept = if linked { &mut self.kept_if_apart } else { &mut self.kept };
             *kept = kept.saturating_add(stat.size_bytes);
         }

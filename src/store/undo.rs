@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::atomic::{NewFile, Watch};
 use super::error::{At, StoreError, StoreErrorKind};
 use super::fs::{Access, EntryName, Fs};
-use super::journal::{Direction, History, Journal, Logged, Outcome, plain};
+use super::journal::{Direction, History, JOURNAL, Journal, Logged, Outcome, plain};
 use super::lock::BrokerLock;
 use super::place::{
     FoundRun, RunId, RunState, UNDONE, clear_pointer, default_undo_dir, list_runs, set_pointer, unfinished_runs,
@@ -25,6 +25,8 @@ pub enum Ending {
     Finished,
     /// All its files are old; its journal is gone.
     PutBack,
+    /// It had not changed anything yet.
+    NotBegun,
     /// Each of its directories stays as it is, some new, some old; what is new can be undone by its id.
     Kept,
 }
@@ -105,7 +107,7 @@ fn end_unfinished<F: Fs>(
         if run.state != RunState::Complete {
             remove_journal(fs, &run.path)?;
         }
-        return Ok(Ending::PutBack);
+        return Ok(Ending::NotBegun);
     };
     if run.state == RunState::Complete {
         clear_pointer(fs, lock, &run.id)?;
@@ -147,7 +149,7 @@ pub(crate) fn put_back_after<F: Fs>(
     };
     let cause = Box::new(cause);
     match ended {
-        Ok(Ending::PutBack) => StoreError::new(path, StoreErrorKind::PutBack { cause }),
+        Ok(Ending::PutBack | Ending::NotBegun) => StoreError::new(path, StoreErrorKind::PutBack { cause }),
         Ok(Ending::Finished | Ending::Kept) => *cause,
         Err(rollback) => StoreError::new(path, StoreErrorKind::LeftUnfinished { cause, rollback: Box::new(rollback) }),
     }
@@ -358,7 +360,11 @@ impl<'a, F: Fs> Back<'a, F> {
             let (dir, path) = self.open_place(&place)?;
             fs.set_dir_mtime(&dir, mtime_ns).at(&path, "setting the time of a directory")?;
         }
-        self.worker.journal.mark(fs, UNDONE)?;
+        let journal = &self.worker.journal;
+        journal.mark(fs, UNDONE)?;
+        // Second names of originals go while somebody still knows of them.
+        empty_dir(fs, &journal.dir, &journal.path, &[plain(UNDONE)?, plain(JOURNAL)?])?;
+        fs.sync_dir(&journal.dir).at(&journal.path, "syncing an undo journal")?;
         self.worker.lock.leave_time(self.history.run.dir_mtime_ns);
         clear_pointer(fs, self.worker.lock, &self.worker.id)?;
         remove_journal(fs, &self.worker.journal.path)

@@ -30,6 +30,15 @@ pub(crate) struct Kept<F: Fs> {
     pub(crate) path: PathBuf,
 }
 
+/// How an original is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeping {
+    /// By a second name where nobody will write to the file any more.
+    LinkIfSafe,
+    /// As a file of its own.
+    Copy,
+}
+
 fn file_access(stat: &FileStat) -> Access {
     Access { uid: stat.uid, gid: stat.gid, mode: stat.mode }
 }
@@ -142,39 +151,39 @@ impl<'a, F: Fs> Worker<'a, F> {
         step: &Step,
         entries: &mut Vec<Entry>,
     ) -> Result<(), StoreError> {
+        let keeping = Keeping::LinkIfSafe;
         match step {
             Step::Create { name, content, looks } => {
                 let new = self.make(survey, None, content, looks)?;
                 entries.push(entry(Action::Create, name, None, Some(new)));
             }
             Step::Replace { name, content, looks } => {
-                let before = self.save(survey, kept, name)?;
+                let before = self.save(survey, kept, name, keeping)?;
                 let new = self.make(survey, Some(name), content, looks)?;
                 entries.push(entry(Action::Replace, name, Some(before), Some(new)));
             }
             Step::Truncate { name, size_bytes } => {
-                let before = self.save(survey, kept, name)?;
+                let before = self.save(survey, kept, name, keeping)?;
                 let content = Content::whole(name.clone(), *size_bytes);
                 let new = self.make(survey, Some(name), &content, &Looks::default())?;
                 entries.push(entry(Action::Truncate, name, Some(before), Some(new)));
             }
             Step::Remove { name } => {
-                let before = self.save(survey, kept, name)?;
+                let before = self.save(survey, kept, name, keeping)?;
                 entries.push(entry(Action::Remove, name, Some(before), None));
             }
             Step::Rename { from, to } => {
-                let replaced = survey.found.contains_key(to).then(|| self.save(survey, kept, to)).transpose()?;
-                let before = self.save(survey, kept, from)?;
-                let waiting = if *from == to.with_suffix(".swap") {
+                let replaced =
+                    survey.found.contains_key(to).then(|| self.save(survey, kept, to, keeping)).transpose()?;
+                // The file lives on under its new name, so the original has to be another.
+                let before = self.save(survey, kept, from, Keeping::Copy)?;
+                let new = if *from == to.with_suffix(".swap") {
                     // A swap that was left half-way is finished as a broker would.
-                    from.clone()
+                    (from.clone(), before.identity)
                 } else {
-                    let waiting = self.waiting_name()?;
-                    let linked = self.fs.link(&survey.dir, from, &survey.dir, &waiting);
-                    linked.at(&survey.path.join(&waiting), "naming a file")?;
-                    waiting
+                    self.rename(survey, from, before.identity)?
                 };
-                entries.push(entry(Action::Rename, to, replaced, Some((waiting, before.identity))));
+                entries.push(entry(Action::Rename, to, replaced, Some(new)));
                 entries.push(entry(Action::Remove, from, Some(before), None));
             }
             Step::Quarantine { name, content } => {
@@ -186,6 +195,20 @@ impl<'a, F: Fs> Worker<'a, F> {
             }
         }
         Ok(())
+    }
+
+    /// A second name for a file, or a copy where the file system has no second names.
+    fn rename(
+        &mut self,
+        survey: &Survey<F>,
+        from: &EntryName,
+        identity: Identity,
+    ) -> Result<(EntryName, Identity), StoreError> {
+        let waiting = self.waiting_name()?;
+        if self.fs.link(&survey.dir, from, &survey.dir, &waiting).is_ok() {
+            return Ok((waiting, identity));
+        }
+        self.make(survey, Some(from), &Content::whole(from.clone(), identity.size_bytes), &Looks::default())
     }
 
     fn make(
@@ -220,7 +243,13 @@ impl<'a, F: Fs> Worker<'a, F> {
     }
 
     /// Keeps an original: sharing its blocks, else by a second name for it, else as a copy. Durable but for its name.
-    fn save(&self, survey: &Survey<F>, kept: &Kept<F>, name: &EntryName) -> Result<Before, StoreError> {
+    fn save(
+        &self,
+        survey: &Survey<F>,
+        kept: &Kept<F>,
+        name: &EntryName,
+        keeping: Keeping,
+    ) -> Result<Before, StoreError> {
         let path = survey.path.join(name);
         let stat = survey.need(name)?;
         let file = self.fs.open_file(&survey.dir, name).at(&path, "opening a file")?;
@@ -230,7 +259,8 @@ impl<'a, F: Fs> Worker<'a, F> {
         }
         let xattrs = self.fs.xattrs(&file).at(&path, "reading attributes")?;
         let saved = self.free_name(kept, name)?;
-        let linked = survey.may_be_linked(name) && self.fs.link(&survey.dir, name, &kept.dir, &saved).is_ok();
+        let may_be_linked = keeping == Keeping::LinkIfSafe && survey.may_be_linked(name);
+        let linked = may_be_linked && self.fs.link(&survey.dir, name, &kept.dir, &saved).is_ok();
         if linked {
             // Nobody has promised yet that its content is on the disk.
             self.fs.sync_file(&file).at(&path, "syncing a file")?;

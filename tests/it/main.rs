@@ -12,6 +12,7 @@
 mod compact;
 mod compression;
 mod compression_limits;
+mod crash;
 mod dump;
 mod dump_decoded;
 mod dump_kafka;

@@ -5,6 +5,7 @@
 //! * [`DamagedCase`]: one damaged log dir as a broker would find it at its start;
 //! * [`Tree`]: everything a command must not have changed;
 //! * [`run`]: the program in a process of its own, [`run_at`]: inside this one, [`CommandOutput`]: everything it said;
+//! * [`fault_fs`]: a disk in memory that fails, stops and loses what was not synced; [`start_model`]: a broker's start on it;
 //! * [`damage`]: ways to spoil a file, each named for what it does;
 //! * [`json`]: JSON and JSON Lines;
 //! * [`golden`]: expected texts, with one switch to update them.
@@ -16,10 +17,12 @@
 mod command;
 pub(crate) mod damage;
 mod damaged_case;
+pub(crate) mod fault_fs;
 pub(crate) mod golden;
 pub(crate) mod json;
 pub(crate) mod packs;
 mod sandbox;
+pub(crate) mod start_model;
 mod tree;
 
 pub(crate) use command::{CommandOutput, run, run_at, run_in};

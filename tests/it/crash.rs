@@ -1,0 +1,308 @@
+//! The machine stops before every call that changes something, with the process alone or with the power, on a disk in memory.
+//! Whatever is left, a broker finds the old or the new state, and segtool reaches one of the two.
+
+mod harness;
+mod scenarios;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use segtool::store::{Disturbance, Ending, LockTrust, StoreErrorKind, Watch, refuse_unfinished, with_lock};
+
+use crate::support::fault_fs::{Call, FaultFs, Faults, Loss};
+use harness::{
+    Expected, broker, check_durable, difference, end_all, picture, run, run_watched, state, sweep, undo_all, verdict,
+    without_lock,
+};
+use scenarios::{LOG_DIR, Scenario, all};
+
+#[test]
+fn a_run_that_stops_anywhere_leaves_the_old_or_the_new_state_and_can_be_ended() {
+    let mut states = 0;
+    for scenario in all() {
+        let expected = Expected::of(&scenario);
+        for faults in [Faults::default(), Faults { no_links: true, can_clone: true, ..Faults::default() }] {
+            let body = |disk: &FaultFs| drop(run(disk, &scenario));
+            let look = |disk: &FaultFs, loss: Loss| verdict(disk, loss, &scenario, &expected);
+            states += sweep(&scenario.disk, &faults, &body, &look).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+        }
+    }
+    eprintln!("{states} states after a stop");
+    assert!(states > 5_000, "{states}");
+}
+
+/// What a broker that starts in between does must not make things worse: segtool ends the run, or refuses and keeps everything.
+#[test]
+fn a_broker_may_start_before_a_stopped_run_is_ended() {
+    let (ended, kept) = (Cell::new(0), Cell::new(0));
+    for scenario in all() {
+        let expected = Expected::of(&scenario);
+        let body = |disk: &FaultFs| drop(run(disk, &scenario));
+        let look = |disk: &FaultFs, _| {
+            broker(disk, &scenario).unwrap();
+            let before = picture(disk);
+            let refused = match end_all(disk, Disturbance::Refuse) {
+                Ok(_) => false,
+                Err(error) if matches!(error.kind, StoreErrorKind::Changed) => true,
+                Err(error) => return Err(error.to_string()),
+            };
+            if refused {
+                let names = |picture: &BTreeMap<_, _>| picture.keys().cloned().collect::<Vec<_>>();
+                let lost: Vec<_> =
+                    names(&before).into_iter().filter(|path| !picture(disk).contains_key(path)).collect();
+                let own = |path: &Path| path.to_string_lossy().contains("segtool-") || path.ends_with(".lock");
+                if let Some(path) = lost.iter().find(|path| !own(path)) {
+                    return Err(format!("{} is gone after a refusal", path.display()));
+                }
+                end_all(disk, Disturbance::Keep).map_err(|e| format!("cannot be kept: {e}"))?;
+            }
+            expected.check_broker(disk, &scenario)?;
+            let ready =
+                with_lock(disk, Path::new(LOG_DIR), LockTrust::Required, |lock| refuse_unfinished(disk, lock, None));
+            ready.map_err(|e| format!("not ended: {e}"))?;
+            Ok(refused)
+        };
+        let counted = |disk: &FaultFs, loss: Loss| {
+            let count = if look(disk, loss)? { &kept } else { &ended };
+            count.set(count.get() + 1);
+            Ok(())
+        };
+        sweep(&scenario.disk, &Faults::default(), &body, &counted).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+    }
+    let (ended, kept) = (ended.get(), kept.get());
+    eprintln!("{ended} runs ended after a broker's start, {kept} refused and kept");
+    assert!(ended > 10 * kept, "{ended} {kept}");
+}
+
+#[test]
+fn undo_puts_back_everything_and_may_stop_anywhere_too() {
+    let mut states = 0;
+    for scenario in all() {
+        let expected = Expected::of(&scenario);
+        for faults in [Faults::default(), Faults { no_links: true, ..Faults::default() }] {
+            let done = scenario.disk.with(faults.clone());
+            run(&done, &scenario).unwrap();
+            let body = |disk: &FaultFs| drop(undo_all(disk));
+            let undone = done.with(Faults::default());
+            undo_all(&undone).unwrap();
+            difference(&expected.old, &picture(&undone)).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+            assert_eq!(undone.picture("/kafka").len(), undone.picture(LOG_DIR).len() + 1, "nothing is left beside");
+            let look = |disk: &FaultFs, _| {
+                expected.check_broker(&disk.with(Faults::default()), &scenario)?;
+                let endings = end_all(disk, Disturbance::Refuse).map_err(|e| format!("undo --unfinished: {e}"))?;
+                let found = without_lock(state(disk));
+                match endings.as_slice() {
+                    [] | [Ending::Finished | Ending::NotBegun] if found == expected.new_time_free => {
+                        undo_all(disk).map_err(|e| format!("undo again: {e}"))?;
+                        difference(&expected.old_time_free, &without_lock(state(disk)))
+                    }
+                    _ => difference(&expected.old_time_free, &found),
+                }
+            };
+            states +=
+                sweep(&done, &Faults::default(), &body, &look).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+        }
+    }
+    eprintln!("{states} states after a stopped undo");
+    assert!(states > 5_000, "{states}");
+}
+
+#[test]
+fn ending_a_stopped_run_may_stop_anywhere_too() {
+    let mut states = 0;
+    for scenario in all() {
+        let expected = Expected::of(&scenario);
+        let calm = scenario.disk.with(Faults::default());
+        run(&calm, &scenario).unwrap();
+        let (changes, ..) = calm.counts();
+        for stop_at in (0..changes).step_by(7) {
+            let stopped = scenario.disk.with(Faults { stop_at: Some(stop_at), ..Faults::default() });
+            drop(run(&stopped, &scenario));
+            let left = stopped.after(if stop_at % 2 == 0 { Loss::Nothing } else { Loss::Some(stop_at) });
+            let body = |disk: &FaultFs| drop(end_all(disk, Disturbance::Refuse));
+            let look = |disk: &FaultFs, loss| verdict(disk, loss, &scenario, &expected);
+            let swept = sweep(&left, &Faults::default(), &body, &look);
+            states += swept.unwrap_or_else(|e| panic!("{}, first stopped before {stop_at}: {e}", scenario.name));
+        }
+    }
+    eprintln!("{states} states after a second stop");
+    assert!(states > 5_000, "{states}");
+}
+
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+
+#[test]
+fn an_error_of_any_call_puts_everything_back_or_leaves_what_can_be_ended() {
+    let (mut put_back, mut left, mut harmless) = (0, 0, 0);
+    for scenario in all() {
+        let expected = Expected::of(&scenario);
+        let calm = scenario.disk.with(Faults::default());
+        run(&calm, &scenario).unwrap();
+        let (_, calls, ..) = calm.counts();
+        for (at, code, forever) in (0..calls).flat_map(|at| [(at, EIO, false), (at, ENOSPC, true)]) {
+            let disk = scenario.disk.with(Faults { error_at: Some((at, code, forever)), ..Faults::default() });
+            let result = run(&disk, &scenario);
+            let disk = disk.after(Loss::Nothing);
+            let where_ = format!("{}: error {code} of call {at} {forever}", scenario.name);
+            match result.map_err(|error| error.kind) {
+                Ok(_) => harmless += 1,
+                Err(StoreErrorKind::PutBack { .. }) => {
+                    put_back += 1;
+                    difference(&expected.old_time_free, &without_lock(state(&disk)))
+                        .unwrap_or_else(|e| panic!("{where_}: put back, but {e}"));
+                }
+                Err(_) => {
+                    left += 1;
+                    verdict(&disk, Loss::Nothing, &scenario, &expected).unwrap_or_else(|e| panic!("{where_}: {e}"));
+                }
+            }
+        }
+    }
+    eprintln!("{put_back} runs put back, {left} left to be ended, {harmless} not hurt");
+    assert!(put_back > 500 && harmless < put_back / 10, "{put_back} {left} {harmless}");
+}
+
+#[test]
+fn writes_that_take_one_byte_at_once_give_the_same_files() {
+    for scenario in all() {
+        let expected = Expected::of(&scenario);
+        let disk = scenario.disk.with(Faults { short_writes: Some(1), ..Faults::default() });
+        run(&disk, &scenario).unwrap();
+        difference(&expected.new_time_free, &state(&disk)).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+        undo_all(&disk).unwrap();
+        difference(&expected.old, &picture(&disk)).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+    }
+}
+
+#[test]
+fn who_interrupts_a_run_finds_the_old_state() {
+    for scenario in all() {
+        let expected = Expected::of(&scenario);
+        for stop_after in 0..6 {
+            let interrupted = AtomicBool::new(stop_after == 0);
+            let written = Cell::new(0);
+            let progress = |_| {
+                written.set(written.get() + 1);
+                interrupted.store(written.get() >= stop_after, Ordering::Relaxed);
+            };
+            let disk = scenario.disk.with(Faults::default());
+            let watch = Watch { interrupted: &interrupted, progress: &progress };
+            let Err(error) = run_watched(&disk, &scenario, watch) else { continue };
+            assert!(error.is_interruption(), "{}: {error}", scenario.name);
+            difference(&expected.old, &picture(&disk)).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+        }
+    }
+}
+
+#[test]
+fn a_disk_without_room_is_refused_before_anything_is_touched() {
+    for scenario in all() {
+        let disk = scenario.disk.with(Faults { free_bytes: Some(1 << 20), ..Faults::default() });
+        let error = run(&disk, &scenario).unwrap_err();
+        assert!(matches!(error.kind, StoreErrorKind::NoSpace { .. }), "{}: {error}", scenario.name);
+        difference(&picture(&scenario.disk), &picture(&disk)).unwrap();
+        assert_eq!(disk.picture("/kafka").len(), disk.picture(LOG_DIR).len() + 1, "nothing is left beside");
+    }
+}
+
+#[test]
+fn undo_refuses_when_a_file_has_changed_since_and_touches_nothing() {
+    for scenario in all() {
+        let disk = scenario.disk.with(Faults::default());
+        run(&disk, &scenario).unwrap();
+        let (old, new) = (picture(&scenario.disk), picture(&disk));
+        let is_new =
+            |path: &&std::path::PathBuf| old.get(*path) != new.get(*path) && !new[*path].ends_with("directory");
+        let touched = new.keys().rfind(is_new).unwrap();
+        disk.append(touched.to_str().unwrap(), b"more");
+        let changed = picture(&disk);
+        let error = undo_all(&disk).unwrap_err();
+        assert!(matches!(error.kind, StoreErrorKind::Changed) && error.is_refusal(), "{}: {error}", scenario.name);
+        difference(&changed, &picture(&disk)).unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_written_to_a_file_that_was_there_and_no_directory_is_made_in_the_log_dir() {
+    for scenario in all() {
+        let disk = scenario.disk.with(Faults::default());
+        let done = run(&disk, &scenario);
+        done.unwrap();
+        let made_in_log_dir = |call: &Call| call.name == "make directory" && call.target.starts_with("segtool");
+        assert!(!disk.log().iter().any(made_in_log_dir));
+        let first_new = scenario.disk.next_inode();
+        for call in
+            disk.log().iter().filter(|call| ["write", "copy", "cut", "clone", "xattr", "mtime"].contains(&call.name))
+        {
+            assert!(call.target.parse::<u64>().unwrap() >= first_new, "{}: {call:?}", scenario.name);
+        }
+    }
+}
+
+/// One sync does nothing, one change of a name comes after the next one, new files keep our owner, times and attributes are lost:
+/// each of these, anywhere in any run, must be noticed by what the tests above look at.
+#[test]
+fn every_sync_and_every_order_is_needed() {
+    let mut killed: BTreeMap<String, bool> = BTreeMap::new();
+    for scenario in all() {
+        let expected = Expected::of(&scenario);
+        for (mutant, faults) in mutants(&scenario) {
+            let is_killed = killed.entry(mutant).or_default();
+            *is_killed = *is_killed || is_noticed(&scenario, &expected, &faults);
+        }
+    }
+    let survivors: Vec<&String> = killed.iter().filter(|(_, killed)| !**killed).map(|(mutant, _)| mutant).collect();
+    eprintln!("{} of {} mutants killed", killed.len() - survivors.len(), killed.len());
+    assert!(survivors.is_empty(), "these survive:\n{survivors:#?}");
+}
+
+fn is_noticed(scenario: &Scenario, expected: &Expected, faults: &Faults) -> bool {
+    let whole = scenario.disk.with(faults.clone());
+    if run(&whole, scenario).is_err() || check_durable(&whole, scenario, expected).is_err() {
+        return true;
+    }
+    let body = |disk: &FaultFs| drop(run(disk, scenario));
+    let look = |disk: &FaultFs, loss| verdict(disk, loss, scenario, expected);
+    sweep(&scenario.disk, faults, &body, &look).is_err()
+}
+
+/// What may go wrong in a run, each with a name: the line of segtool and what it was about. The same name in another scenario
+/// is the same mutant.
+fn mutants(scenario: &Scenario) -> Vec<(String, Faults)> {
+    let calm = scenario.disk.with(Faults::default());
+    run(&calm, scenario).unwrap();
+    let log = calm.log();
+    let mut mutants = vec![
+        ("owners and modes are ours".to_owned(), Faults { ignores_access: true, ..Faults::default() }),
+        ("times and attributes are lost".to_owned(), Faults { ignores_looks: true, ..Faults::default() }),
+    ];
+    let is_name = |call: &Call| ["rename", "link", "remove"].contains(&call.name);
+    let is_sync = |call: &Call| call.name.starts_with("sync");
+    for (number, at) in (0..log.len()).filter(|at| is_sync(&log[*at])).enumerate() {
+        let before = log[..at].iter().rev().find(|call| !is_sync(call)).map(kind).unwrap_or_default();
+        let name = format!("no {} at {} after {before}", log[at].name, log[at].site);
+        mutants.push((name, Faults { lazy_sync: Some(number as u64), ..Faults::default() }));
+    }
+    let names: Vec<usize> = (0..log.len()).filter(|at| is_name(&log[*at])).collect();
+    for (number, pair) in names.windows(2).enumerate() {
+        // Within a step of the sequence any order will do.
+        if log[pair[0]..pair[1]].iter().any(|call| call.name == "sync directory") {
+            let name = format!("{} after {}", kind(&log[pair[0]]), kind(&log[pair[1]]));
+            mutants.push((name, Faults { late_name: Some(number as u64), ..Faults::default() }));
+        }
+    }
+    mutants
+}
+
+/// A call without what differs between files of a kind.
+fn kind(call: &Call) -> String {
+    let target = call.target.replace("20261130T201500Z-01234567", "ID");
+    let word = |word: &str| {
+        let word = word.trim_start_matches(|c: char| c.is_ascii_digit());
+        if word.starts_with("segtool-ID-") && !word.ends_with("unfinished") { "new".into() } else { word.to_owned() }
+    };
+    format!("{} {}", call.name, target.split(' ').map(word).collect::<Vec<_>>().join(" "))
+}
