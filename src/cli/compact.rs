@@ -99,23 +99,20 @@ pub fn run(args: &CompactArgs, context: &mut Context<'_>) -> Result<ExitStatus, 
     let make = |context: &mut Context<'_>| {
         let progress = context.progress("compact");
         let planned = plan(&inputs, &options, &*progress).map_err(failed)?;
-        match refused(&planned) {
-            Some(error) if args.mutate.writes() => Err(error),
-            _ => Ok(planned),
+        if let Some(error) = refused(&planned).filter(|_| args.mutate.writes()) {
+            return Err(error);
         }
+        Ok(planned)
     };
     let (planned, carried) =
         args.mutate.run_checked(&request, context, make, |planned| &planned.plan, |_| Ok(()), check_prepared)?;
     tell_of_memory(&planned, &options, context);
-    let bytes = match format {
-        OutputFormat::Json => {
-            render_json(&planned, &carried.head("compact")).map_err(|error| CliError::failed(error.to_string()))?
-        }
-        _ => {
-            let mut text = render_human(&planned, if args.explain { Detail::Explained } else { Detail::Steps });
-            text.extend_from_slice(carried.sentence().as_bytes());
-            text
-        }
+    let bytes = if format == OutputFormat::Json {
+        render_json(&planned, &carried.head("compact")).map_err(|error| CliError::failed(error.to_string()))?
+    } else {
+        let mut text = render_human(&planned, if args.explain { Detail::Explained } else { Detail::Steps });
+        text.extend_from_slice(carried.sentence().as_bytes());
+        text
     };
     context.write(&bytes)?;
     for refusal in &planned.refusals {

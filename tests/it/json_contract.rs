@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::support::{packs, run, testdata};
+use crate::support::{packs, run, run_at, testdata};
 
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -155,6 +155,123 @@ pub(crate) fn fields_of(value: &Value, into: &mut BTreeSet<String>) {
         Value::Array(values) => values.iter().for_each(|value| fields_of(value, into)),
         _ => {}
     }
+}
+
+/// The document of `compact`.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct CompactDocument {
+    schema_version: u32,
+    r#type: String,
+    mode: String,
+    kafka_version: String,
+    recorded: bool,
+    digest: Option<String>,
+    undo_id: Option<String>,
+    complete: bool,
+    partitions: Vec<CompactPartition>,
+    findings: Vec<Value>,
+    summary: Value,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct CompactPartition {
+    log_dir: String,
+    topic: String,
+    partition: i32,
+    steps: Vec<Value>,
+    accounting: Value,
+    gaps: Vec<(i64, i64)>,
+    blockers: Vec<Value>,
+    first_dirty_offset: i64,
+    first_uncleanable_offset: i64,
+    clean_bytes: u64,
+    cleanable_bytes: u64,
+    dirty_ratio: Option<f64>,
+    overdue_ms: i64,
+    checkpoint_offset: Option<i64>,
+    rounds: Vec<CompactRound>,
+    if_cleaned: Option<CompactRound>,
+    segments: Vec<CompactSegment>,
+    uncleanable: Option<Uncleanable>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct CompactRound {
+    first_dirty_offset: i64,
+    first_uncleanable_offset: i64,
+    end_offset: i64,
+    map_keys: u64,
+    map_capacity: u64,
+    map_complete: bool,
+    bytes_before: u64,
+    bytes_after: u64,
+    groups: Vec<Value>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct CompactSegment {
+    base_offset: i64,
+    into: i64,
+    bytes_in: u64,
+    bytes_kept: u64,
+    records_in: u64,
+    records_kept: u64,
+    dropped: Value,
+    batches_in: u64,
+    batches_copied: u64,
+    batches_rewritten: u64,
+    batches_emptied: u64,
+    crc_mismatches: u64,
+    unlisted_aborts: u64,
+    tombstones: CompactWaiting,
+    markers: CompactWaiting,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct CompactWaiting {
+    kept: u64,
+    stamped_now: u64,
+    unstamped: u64,
+    removable: Vec<Value>,
+    removable_later: u64,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct Uncleanable {
+    segment_base_offset: Option<i64>,
+    position: u64,
+    reason: String,
+}
+
+#[test]
+fn compact_prints_the_fields_that_are_described_and_no_other() {
+    let described = described_fields();
+    let mut seen = BTreeSet::new();
+    for name in ["tombstone-r2", "ratio-exactly-half", "truncated-tail", "null-key", "bad-crc", "txn-abort-r1"] {
+        let path = packs::case("compaction", name).join("before");
+        let output = run_at(
+            1_700_000_009_999,
+            ["compact", "--explain", "--format", "json", "--min-cleanable-dirty-ratio", "0.5", path.to_str().unwrap()],
+        );
+        let document = output.json();
+        serde_json::from_value::<CompactDocument>(document.clone()).unwrap_or_else(|error| panic!("{error}\n{output}"));
+        fields_of(&document, &mut seen);
+    }
+    let missing: Vec<_> = seen.difference(&described).collect();
+    assert!(missing.is_empty(), "segtool-json(5) does not say what these are: {missing:?}");
+    assert!(seen.contains("removable") && seen.contains("if_cleaned") && seen.contains("uncleanable"));
 }
 
 #[test]

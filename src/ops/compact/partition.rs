@@ -9,7 +9,7 @@ use super::failure::{CleanFailure, Uncleanable};
 use super::filter::LastRecords;
 use super::options::{CompactOptions, Purpose, Rounds};
 use super::round::{RoundInput, RoundReport, Tallies, run_idle_round, run_round};
-use super::segments::{CleanerLog, LogSegment, segment_file};
+use super::segments::{CleanerLog, LogSegment, MOST_INDEX_BYTES, segment_file};
 use super::select::{CheckpointUse, LogState, Selection, select};
 use super::tally::{Accounting, SegmentTally};
 use super::walk::Reading;
@@ -308,11 +308,13 @@ fn image_after(
         put(FileKind::TimeIndex, &built.time_index)?;
         let mut txn_index = Vec::new();
         segment.aborted.iter().for_each(|entry| entry.encode(&mut txn_index));
+        let name = segment_file(segment.base, FileKind::TxnIndex);
         if txn_index.is_empty() {
-            remove(&mut after, segment.base, FileKind::TxnIndex);
-        } else {
+            after.remove(&name);
+        } else if after.read_small(&name, MOST_INDEX_BYTES)?.as_deref() != Some(&txn_index) {
             // Its time is that of its writing.
-            put_small(&mut after, &segment_file(segment.base, FileKind::TxnIndex), &txn_index, options.now)?;
+            let content = Content::Bytes(txn_index.into());
+            after.put(&name, ImageFile { content, modified: options.now });
         }
     }
     Ok(after)
@@ -342,10 +344,11 @@ fn put_log(after: &mut PartitionImage, loaded: &Arc<PartitionImage>, segment: &L
     after.put(&name, ImageFile { content, modified: segment.modified });
 }
 
+/// Gives a small file these bytes and this time; one that has both stays the file that it is.
 fn put_small(after: &mut PartitionImage, name: &OsStr, bytes: &[u8], modified: TimestampMs) -> Result<(), ReadError> {
     let len = crate::format::len_u64(bytes.len());
-    let is_same = after.size_of(name) == len && after.read_small(name, len)?.as_deref() == Some(bytes);
-    if !is_same || !after.has(name) {
+    let has_both = after.file(name).is_some_and(|file| file.size_bytes() == len && file.modified == modified);
+    if !has_both || after.read_small(name, len)?.as_deref() != Some(bytes) {
         after.put(name, ImageFile { content: Content::Bytes(bytes.into()), modified });
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Cleaning held against the broker's cleaner, against a model, and against itself.
 
+mod command;
 mod decoded;
 mod model;
 mod properties;

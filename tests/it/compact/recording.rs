@@ -69,6 +69,26 @@ impl Recording {
         sandbox
     }
 
+    /// The topic's settings as a file.
+    pub(crate) fn properties(&self) -> String {
+        let settings = self.params["config"].as_object().unwrap().iter();
+        let lines = settings.map(|(name, value)| format!("{name}={}\n", value.as_str().unwrap()));
+        lines.chain([format!("message.max.bytes={}\n", self.number("max_io_buffer_size"))]).collect()
+    }
+
+    /// The other circumstances as flags, for the newest version.
+    pub(crate) fn flags(&self) -> Vec<(&'static str, String)> {
+        let number = |name| self.params[name].to_string();
+        vec![
+            ("--now", number("now")),
+            ("--high-watermark", number("high_watermark")),
+            ("--log-start-offset", number("log_start_offset")),
+            ("--producer-id-expiration-ms", number("producer_id_expiration_ms")),
+            ("--log-cleaner-dedupe-buffer-size", number("offset_map_memory")),
+            ("--log-cleaner-io-buffer-load-factor", number("load_factor")),
+        ]
+    }
+
     pub(crate) fn options(&self, version: &str) -> CompactOptions {
         let default = CleanerSettings::default();
         let whole = |name: &str, default: i64| self.setting(name).unwrap_or(default);
