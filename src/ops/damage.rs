@@ -195,6 +195,10 @@ fn stored_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// Whether `bytes` could begin the batch that should come next. Nothing is asked of the size, since that may be what is wrong.
 fn is_plausible(bytes: &[u8], bounds: &ResyncBounds, expected: Offset) -> bool {
+    // They could pass for offset 0 and magic 0.
+    if bytes.len() > 16 && bytes.iter().take(17).all(|byte| *byte == 0) {
+        return false;
+    }
     let mut cursor = Cursor::new(bytes);
     let Ok(offset) = cursor.read_i64(Shape::BatchHeader) else {
         // Too little for an offset: its first bytes must at least be those of the next one.

@@ -9,10 +9,12 @@
     reason = "a failed test may panic, and need not be fast"
 )]
 
+mod bit_flips;
 mod compact;
 mod compression;
 mod compression_limits;
 mod crash;
+mod damage;
 mod dump;
 mod dump_decoded;
 mod dump_kafka;

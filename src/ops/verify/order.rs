@@ -86,6 +86,9 @@ pub(super) struct OrderCheck {
     epochs: EpochOrder,
 }
 
+/// The epoch of batches that were written before there were epochs.
+const NO_EPOCH: LeaderEpoch = LeaderEpoch(-1);
+
 /// Leader epochs along a log: the largest so far, and the batch that made it so.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct EpochOrder {
@@ -103,6 +106,9 @@ impl EpochOrder {
     /// an epoch above all others.
     pub(super) fn add(&mut self, header: &BatchHeader) -> Option<(BatchHeader, LeaderEpoch)> {
         let epoch = header.leader_epoch?;
+        if epoch < NO_EPOCH {
+            return Some((*header, self.largest.unwrap_or(NO_EPOCH)));
+        }
         if self.first.is_none() {
             self.first = Some((epoch, *header));
         }

@@ -162,6 +162,7 @@ impl PartitionFold {
             has_gaps: summary.has_gaps
                 || self.producers.has_gaps()
                 || self.segments.first().unwrap_or(&summary).base_offset > Offset(0),
+            end: summary.end_offset.max(segment.context.next_base_offset.unwrap_or_default()),
         };
         let txn_place = segment.name_of(FileKind::TxnIndex).map(|name| self.input.place(&name));
         let index = txn_place.as_ref().zip(companions.txn_index.as_ref());

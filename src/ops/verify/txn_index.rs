@@ -4,7 +4,7 @@ use super::context::{Place, SegmentContext};
 use super::index_file::IndexFile;
 use super::producers::AbortMarker;
 use crate::format::txn_index::{AbortedTransaction, TXN_INDEX_ENTRY, TxnIndex};
-use crate::format::{Position, len_u64};
+use crate::format::{Offset, Position, len_u64};
 use crate::ops::{Fact, Finding, FindingId};
 
 /// What is known of the log beside the index.
@@ -14,6 +14,8 @@ pub(super) struct MarkedLog {
     pub(super) is_damaged: bool,
     /// Whether batches may have been cleaned away, or lie before the log's start.
     pub(super) has_gaps: bool,
+    /// The offset after the last one that the segment can hold: an append, and with it what it makes known, never spans segments.
+    pub(super) end: Offset,
 }
 
 /// What is wrong with a transaction index, or with there being none.
@@ -91,7 +93,8 @@ fn check_entries(
         let is_possible = follows
             && entry.last_offset >= context.base_offset
             && entry.first_offset <= entry.last_offset
-            && entry.last_stable_offset.0 >= 0;
+            && entry.last_stable_offset.0 >= 0
+            && (log.is_damaged || entry.last_stable_offset <= log.end);
         let is_right = match marker {
             Some(marker) => fits(entry, marker, log),
             None => log.is_damaged,

@@ -140,31 +140,35 @@ outside it; so does the offset of a message of formats 0 and 1, and an index, a 
 bytes are held against each other and against the files beside them. What cannot be noticed:
 .TP
 .B base offset, last batch of a log
-A change that leaves the offsets increasing, where no index entry, snapshot or checkpoint speaks of the batch.
+A change that leaves the offsets increasing, where no index entry contradicts it.
 .TP
 .B base offset, other batches
-A change to an offset that is free, as cleaning leaves them, where no index entry speaks of the batch.
+A change to offsets that are free, as cleaning leaves them, where no index entry contradicts it.
 .TP
 .B leader epoch
-A change to an epoch that fits between its neighbours' and that leader\-epoch\-checkpoint does not contradict.
+A change to an epoch that fits between its neighbours', where there is no leader\-epoch\-checkpoint.
 .TP
 .B offset index
-A larger offset that still leads to the right batch: an append of several batches leaves such an entry.
+Another offset that still leads to the right batch: an append of several batches leaves such an entry.
 .TP
 .B time index
-An entry that is missing in front of the last: how dense they are is a setting.
+Another offset inside the batch that has the time, and an entry that is missing in front of the last: how dense they are is a setting.
 .TP
 .B transaction index
-The last stable offset, where it lies behind the marker: a follower writes another than its leader.
+The last stable offset, where it lies between the marker and the end of the segment: a follower writes another than its leader.
 .TP
-.B producer snapshot
-The version's high byte aside, nothing: the checksum covers it.
+.B leader\-epoch\-checkpoint
+A start inside the first batch of its epoch, as deleting records leaves it.
 .TP
 .B checkpoints
 An offset that lies inside the log: any such is possible.
 .TP
-.B partition.metadata, meta.properties
-Another id of the same form, where no other file names it.
+.B ids
+Another id in partition.metadata or meta.properties, where no other file names it.
+.TP
+.B names and comments
+Comments and optional lines of meta.properties, words in partition.metadata that only their place gives a meaning, and the broker epoch in
+the clean\-shutdown marker: no broker of today reads them.
 .SH SEE ALSO
 .BR segtool (1),
 .BR segtool\-verify (1),
