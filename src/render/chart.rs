@@ -61,15 +61,23 @@ impl Chart<'_> {
         let mut text = format!("{}\n", self.title);
         for row in (0..ROWS).rev() {
             let floor = f64::from(row) * step;
-            let level = self.levels.iter().find(|level| level.value > floor && level.value <= floor + step);
-            let label = match (level, row % 3) {
+            let inside = self.levels.iter().filter(|level| level.value > floor && level.value <= floor + step);
+            let levels: Vec<&Level> = inside.collect();
+            let label = match (levels.first(), row % 3) {
                 (Some(level), _) => (self.unit)(level.value),
                 (None, 2) => (self.unit)(floor + step),
                 _ => String::new(),
             };
-            let empty = if level.is_some() { '┈' } else { ' ' };
+            let empty = if levels.is_empty() { ' ' } else { '┈' };
             let line: String = columns.iter().map(|value| block((value - floor) / step, empty)).collect();
-            let name = level.map_or("", |level| level.label);
+            let name = match levels.as_slice() {
+                [] => String::new(),
+                [only] => only.label.to_owned(),
+                several => {
+                    let names = several.iter().map(|level| format!("{} {}", level.label, (self.unit)(level.value)));
+                    names.collect::<Vec<_>>().join(", ")
+                }
+            };
             let _ = writeln!(text, "{}", format!("{label:>9} │{line} {name}").trim_end());
         }
         let last = self.points.last().map_or(0.0, |point| point.day + 1.0);
@@ -83,7 +91,8 @@ impl Chart<'_> {
     /// Draws as SVG: the band between least and most, levels dashed.
     pub fn svg(&self) -> String {
         let (left, right, high, low) = (90.0, 930.0, 50.0, 430.0);
-        let top = self.top() * 1.05;
+        let step = round_step(self.top() / 5.0);
+        let top = step * (self.top() * 1.02 / step).ceil();
         let days = self.points.last().map_or(1.0, |point| point.day + 1.0).max(1.0);
         let x = |day: f64| left + (right - left) * day / days;
         let y = |value: f64| low - (low - high) * value / top;
@@ -92,8 +101,8 @@ impl Chart<'_> {
              font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"960\" height=\"480\" fill=\"#ffffff\"/>\n",
         );
         let _ = writeln!(svg, "<text x=\"{left}\" y=\"28\" font-size=\"16\">{}</text>", escaped(self.title));
-        for tick in 0..=5_u32 {
-            let value = top * f64::from(tick) / 5.0;
+        let ticks = (0..=10_u32).map(|tick| f64::from(tick) * step).take_while(|value| *value <= top * 1.001);
+        for value in ticks {
             let _ = writeln!(
                 svg,
                 "<line x1=\"{left}\" x2=\"{right}\" y1=\"{0:.1}\" y2=\"{0:.1}\" stroke=\"#dddddd\"/>\
@@ -121,12 +130,13 @@ impl Chart<'_> {
             coordinates(upper.clone().chain(lower)),
             coordinates(upper)
         );
-        for (level, colour) in self.levels.iter().zip(["#c0392b", "#7f8c8d", "#27ae60"].into_iter().cycle()) {
+        let styles = [("#c0392b", right, "end"), ("#5d6d7e", left + 6.0, "start")].into_iter().cycle();
+        for (level, (colour, side, anchor)) in self.levels.iter().zip(styles) {
             let _ = writeln!(
                 svg,
                 "<line x1=\"{left}\" x2=\"{right}\" y1=\"{0:.1}\" y2=\"{0:.1}\" stroke=\"{colour}\" \
                  stroke-width=\"1.5\" stroke-dasharray=\"6 4\"/>\
-                 <text x=\"{right}\" y=\"{1:.1}\" text-anchor=\"end\" fill=\"{colour}\">{2} {3}</text>",
+                 <text x=\"{side:.1}\" y=\"{1:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{2} {3}</text>",
                 y(level.value),
                 y(level.value) - 5.0,
                 escaped(level.label),
@@ -145,6 +155,12 @@ fn block(share: f64, empty: char) -> char {
         Some(' ') | None => empty,
         Some(block) => *block,
     }
+}
+
+/// The next of 1, 2, 5 times a power of ten.
+fn round_step(least: f64) -> f64 {
+    let power = 10.0_f64.powf(least.max(f64::MIN_POSITIVE).log10().floor());
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= least).unwrap_or(least)
 }
 
 /// At most about ten days to write under the axis, evenly spaced.

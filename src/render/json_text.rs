@@ -1,8 +1,29 @@
 //! JSON written by hand, for lines that are printed by the million. The same text as `serde_json` makes, except that characters
 //! which could drive a terminal are spelled as `\u` escapes.
 
+use serde::Serialize;
+
 use super::base64::push_base64;
 use super::untrusted::is_deceptive;
+
+/// A value as one JSON document with a line end. Characters that could drive a terminal are escaped; they only occur in strings.
+pub fn to_document(value: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let text = serde_json::to_string(value)?;
+    let mut out = Vec::with_capacity(text.len() + 1);
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(|character| character == '\x7f' || is_deceptive(character)) {
+        let (plain, tail) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        out.extend_from_slice(plain.as_bytes());
+        let mut characters = tail.chars();
+        if let Some(character) = characters.next() {
+            push_unicode_escape(&mut out, character);
+        }
+        rest = characters.as_str();
+    }
+    out.extend_from_slice(rest.as_bytes());
+    out.push(b'\n');
+    Ok(out)
+}
 
 /// Appends a JSON string with its quotes.
 pub fn push_string(out: &mut Vec<u8>, text: &str) {
@@ -144,6 +165,12 @@ mod tests {
             assert_eq!(string(text), serde_json::to_string(text).unwrap());
         }
         assert_eq!(string("\u{7f}\u{202e}\u{e0001}"), "\"\\u007f\\u202e\\udb40\\udc01\"");
+    }
+
+    #[test]
+    fn a_document_never_drives_a_terminal() {
+        let document = to_document(&["plain ä", "\u{7f}\u{202e}x\u{e0001}"]).unwrap();
+        assert_eq!(document, "[\"plain ä\",\"\\u007f\\u202ex\\udb40\\udc01\"]\n".as_bytes());
     }
 
     proptest! {

@@ -31,6 +31,7 @@ mod recorded_batches;
 mod reindex;
 mod retain;
 mod small_files;
+mod stat;
 mod support;
 mod synth;
 mod tidy;

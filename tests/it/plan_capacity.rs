@@ -1,6 +1,9 @@
 //! `segtool plan-capacity`: the formula's numbers, the page, the simulation.
 
-use crate::support::run;
+use std::collections::BTreeSet;
+
+use crate::json_contract::{described_fields, fields_of};
+use crate::support::{packs, run, testdata};
 
 const EXAMPLE: [&str; 14] = [
     "--messages-per-day",
@@ -107,4 +110,72 @@ fn without_traffic_there_is_nothing_to_plan() {
     assert!(output.stdout.is_empty());
     run(["plan-capacity", "--bytes-per-day", "1TB", "--retention-ms", "-1"]).expect_status(2);
     run(["plan-capacity", "--bytes-per-day", "1TB", "--headroom", "0"]).expect_status(2);
+}
+
+#[test]
+fn inputs_are_measured_from_real_segments_and_say_so() {
+    let shop = testdata("real/4.4.0/shop");
+    let from = ["--from", shop.to_str().unwrap(), "--topic-partition", "orders-*"];
+    let document = plan(&[&from[..], &["--retention-days", "3", "--format", "json"]].concat());
+    let measured = &document["calibration"];
+    let stat = run(["stat", "--format", "json", "--topic-partition", "orders-*", shop.to_str().unwrap()]).json();
+    let totals = &stat["totals"];
+    let payload: u64 =
+        ["key_bytes", "value_bytes", "header_bytes"].iter().map(|name| totals[*name].as_u64().unwrap()).sum();
+    assert_eq!(measured["payload_bytes"], payload);
+    assert_eq!(measured["stored_bytes"], totals["batch_bytes"]);
+    let records = totals["records"].as_u64().unwrap() - totals["control_records"].as_u64().unwrap();
+    assert_eq!(measured["records"], records);
+    let ratio = totals["batch_bytes"].as_u64().unwrap() as f64 / payload as f64;
+    assert_eq!(document["inputs"]["compression_ratio"]["value"].as_f64().unwrap().to_bits(), ratio.to_bits());
+    assert_eq!(document["inputs"]["compression_ratio"]["origin"], "measured");
+    assert_eq!(document["inputs"]["message_size_bytes"]["origin"], "measured");
+    assert_eq!(document["inputs"]["retention_days"]["origin"], "given");
+}
+
+#[test]
+fn recompressed_batches_are_as_large_as_kafkas_producer_made_them() {
+    let mut compared = 0;
+    for (family, version) in [("modern-4.x", "4.4.0"), ("modern-3.9.1", "3.9.1"), ("modern-2.8.2", "2.8.2")] {
+        let case = packs::case(family, &format!("{version}/codecs")).join("dir");
+        for (codec, level) in [("gzip", Some(6)), ("snappy", None), ("lz4", None), ("zstd", Some(3))] {
+            let partition = case.join(format!("codec-{codec}-0"));
+            let document = plan(&["--from", partition.to_str().unwrap(), "--what-if-codecs", "--format", "json"]);
+            let sample = &document["codecs"];
+            let trials = sample["trials"].as_array().unwrap();
+            let same = trials.iter().find(|trial| trial["codec"] == codec && trial["level"].as_i64() == level).unwrap();
+            let ratio = same["bytes"].as_f64().unwrap() / sample["stored_bytes"].as_f64().unwrap();
+            assert!((ratio - 1.0).abs() < 0.02, "{version} {codec}: {ratio}");
+            assert!(trials.iter().all(|trial| trial["failures"] == 0));
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 12);
+}
+
+#[test]
+fn a_plot_is_a_new_file_and_never_replaces_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("disk.svg");
+    let args = ["plan-capacity", "--bytes-per-day", "1TB", "--simulate", "10d", "--plot", path.to_str().unwrap()];
+    let output = run(args).expect_status(0);
+    assert!(output.stderr.contains("wrote "), "{output}");
+    let svg = std::fs::read_to_string(&path).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.contains("capacity"));
+    run(args).expect_status(2);
+}
+
+#[test]
+fn the_json_has_no_field_that_the_manual_does_not_name() {
+    let shop = testdata("real/4.4.0/shop");
+    let args: Vec<&str> =
+        EXAMPLE.into_iter().chain(["--simulate", "9d", "--from", shop.to_str().unwrap(), "--what-if-codecs"]).collect();
+    let mut document = plan(&args);
+    // Kafka's own names, with dots.
+    document["settings"].take();
+    let mut fields = BTreeSet::new();
+    fields_of(&document, &mut fields);
+    let described = described_fields();
+    let missing: Vec<_> = fields.difference(&described).collect();
+    assert!(missing.is_empty(), "segtool-json(5) does not name {missing:?}");
 }

@@ -10,6 +10,7 @@ use super::measured::cluster_bytes;
 use crate::ops::capacity::{
     Advice, Calibration, CapacityReport, CodecTrial, CodecTrials, Day, PartitionReason, Plan, Simulation,
 };
+use crate::render::json_text::to_document;
 
 #[derive(Serialize)]
 struct PlanDto {
@@ -212,9 +213,7 @@ pub fn render_json(report: &CapacityReport) -> Result<Vec<u8>, serde_json::Error
         codecs: report.codecs.as_ref().map(|codecs| codecs_dto(codecs, plan)),
         simulation: report.simulation.as_ref().map(simulation_dto),
     };
-    let mut bytes = serde_json::to_vec(&document)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    to_document(&document)
 }
 
 fn calibration_dto(calibration: &Calibration) -> CalibrationDto {

@@ -13,6 +13,7 @@ use crate::ops::stat::{
     StatReport, TopicStat,
 };
 use crate::render::base64::push_base64;
+use crate::render::json_text::to_document;
 
 /// A name that is text where it is UTF-8: `name` or `name_base64`, never both.
 type Text<'a> = (Option<&'a str>, Option<String>);
@@ -232,9 +233,7 @@ pub fn render_json(report: &StatReport) -> Result<Vec<u8>, serde_json::Error> {
         partitions: report.partitions.iter().map(partition_dto).collect(),
         findings: report.findings.iter().map(finding_dto).collect(),
     };
-    let mut bytes = serde_json::to_vec(&document)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    to_document(&document)
 }
 
 fn text(name: &OsStr) -> Text<'_> {
