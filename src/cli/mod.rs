@@ -22,6 +22,7 @@ pub mod preflight;
 mod process;
 mod progress;
 pub mod reindex;
+pub mod repair;
 pub mod retain;
 mod settings;
 mod start_settings;
@@ -77,6 +78,8 @@ pub enum Command {
     Preflight(preflight::PreflightArgs),
     /// Rebuild indexes and producer snapshots from the log
     Reindex(reindex::ReindexArgs),
+    /// Save everything that still verifies, or do what the broker would
+    Repair(repair::RepairArgs),
     /// Delete segments by time, size and log start, as the broker's retention does
     Retain(retain::RetainArgs),
     /// Show the numbers people monitor, per topic and partition, from the files alone
@@ -123,6 +126,7 @@ fn dispatch(command: &Command, context: &mut Context<'_>) -> Result<ExitStatus, 
         Command::Man(args) => man::run(args, context),
         Command::PlanCapacity(args) => plan_capacity::run(args, context),
         Command::Reindex(args) => reindex::run(args, context),
+        Command::Repair(args) => repair::run(args, context),
         Command::Retain(args) => retain::run(args, context),
         Command::Stat(args) => stat::run(args, context),
         Command::Undo(args) => undo::run(args, context),

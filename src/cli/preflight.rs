@@ -46,7 +46,7 @@ pub enum AssumeArg {
     Unclean,
 }
 
-fn parse_topic_id(text: &str) -> Result<(String, Uuid), String> {
+pub(super) fn parse_topic_id(text: &str) -> Result<(String, Uuid), String> {
     let (topic, id) = text.rsplit_once('=').ok_or("expected TOPIC=ID")?;
     let id = Uuid::parse(id).ok_or("a topic id has 22 characters, such as 4ZJ0kSyfQPuWq0PM7P3g6w")?;
     Ok((topic.to_owned(), id))

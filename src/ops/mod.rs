@@ -28,6 +28,7 @@ pub mod preflight;
 mod progress;
 mod records;
 pub mod reindex;
+pub mod repair;
 pub mod retain;
 mod sound_batches;
 pub mod stat;

@@ -16,6 +16,7 @@ pub mod message;
 pub mod plan;
 pub mod preflight;
 pub mod reindex;
+pub mod repair;
 pub mod retain;
 pub mod stat;
 pub mod undo;

@@ -138,6 +138,13 @@ impl<P: Serialize> PlanDto<P> {
             summary,
         }
     }
+
+    /// The same document, where so many records are lost.
+    #[must_use]
+    pub fn losing(mut self, records: u64) -> Self {
+        self.summary.records_lost = records;
+        self
+    }
 }
 
 impl<P: Serialize> PartitionDto<P> {

@@ -1,0 +1,20 @@
+//! The way in.
+
+use super::like_broker::plan_like_broker;
+use super::options::{Mode, RepairError, RepairInput, RepairOptions};
+use super::report::RepairPlan;
+use super::salvage::plan_salvage;
+use crate::ops::Progress;
+
+/// Plans a repair.
+pub fn plan(
+    inputs: &[RepairInput],
+    options: &RepairOptions,
+    pool: &rayon::ThreadPool,
+    progress: &dyn Progress,
+) -> Result<RepairPlan, RepairError> {
+    match options.mode {
+        Mode::LikeBroker => plan_like_broker(inputs, options, pool, progress),
+        Mode::Salvage => plan_salvage(inputs, options, pool, progress),
+    }
+}
