@@ -9,8 +9,9 @@ use super::error::CliError;
 use super::exit::ExitStatus;
 use super::inputs::PathArgs;
 use super::mutate::{MutateArgs, Request};
-use super::preflight::AssumeArg;
+use super::preflight::{AssumeArg, parse_topic_id};
 use super::start_settings::{BrokerArgs, start_settings};
+use crate::format::Uuid;
 use crate::logdir::names::DirName;
 use crate::logdir::{Input, LogDir};
 use crate::ops::broker::load::Shutdown;
@@ -43,6 +44,9 @@ pub struct RepairArgs {
     /// How the broker stopped [default: as the clean-shutdown marker says]
     #[arg(long, value_enum, value_name = "HOW")]
     pub assume: Option<AssumeArg>,
+    /// A topic's id, for partitions that have lost or mixed up theirs; repeatable
+    #[arg(long = "topic-id", value_name = "TOPIC=ID", value_parser = parse_topic_id)]
+    pub topic_ids: Vec<(String, Uuid)>,
     #[command(flatten)]
     #[expect(missing_docs, reason = "a doc comment here would become the help of the command")]
     pub mutate: MutateArgs,
@@ -110,6 +114,7 @@ fn options(args: &RepairArgs, context: &mut Context<'_>) -> Result<RepairOptions
                 AssumeArg::Unclean => Shutdown::Unclean,
             }),
             settings: start_settings(&config),
+            topic_ids: args.topic_ids.iter().cloned().collect(),
             io: context.io_mode(),
             ..Options::at(args.broker.now(context))
         },

@@ -26,7 +26,7 @@ struct Snapshot {
 }
 
 /// Predicts what a start does to the metadata log.
-pub(super) fn predict_metadata_log(
+pub(crate) fn predict_metadata_log(
     start: &PartitionStart,
     options: &Options,
     rules: &Rules,

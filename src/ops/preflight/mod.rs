@@ -14,6 +14,7 @@ mod remote_cache;
 mod report;
 mod retention_pass;
 
+pub(crate) use metadata_log::predict_metadata_log;
 pub(crate) use retention_pass::retention_segments;
 
 pub use log_dirs::{BrokenLogDir, Scope, StartInput, inspect};

@@ -97,33 +97,27 @@ pub(super) fn of_orderly_stop(
     Ok(plans)
 }
 
+/// The offset of a log in a checkpoint, made to fit the log; `None` where it is better forgotten.
+pub(super) fn fit(kind: CheckpointKind, offset: Offset, bounds: &LogBounds) -> Option<Offset> {
+    match kind {
+        // A start beyond all data would have the broker delete everything.
+        CheckpointKind::LogStartOffset if offset > bounds.log_end => None,
+        CheckpointKind::LogStartOffset => Some(offset),
+        _ => Some(offset.clamp(Offset(0), bounds.log_end.max(Offset(0)))),
+    }
+}
+
 /// The checkpoints with what contradicts the logs taken out: malformed files written anew, entries beyond a log's end lowered to it,
 /// a log start that lies beyond all data forgotten.
 pub(super) fn fitted(log_dir: &LogDir, logs: &BTreeMap<Key, LogBounds>) -> Result<Vec<CheckpointPlan>, ReadError> {
     let mut plans = Vec::new();
     for kind in CheckpointKind::ALL {
         let stored = Stored::read(log_dir, kind)?;
-        let mut entries = stored.entries.clone();
-        for (key, bounds) in logs {
-            let Some(offset) = entries.get(key).copied() else { continue };
-            match kind {
-                CheckpointKind::LogStartOffset => {
-                    if offset != bounds.log_start && bounds.log_start > bounds.first_base {
-                        entries.insert(key.clone(), bounds.log_start);
-                    } else if offset > bounds.log_end {
-                        entries.remove(key);
-                    }
-                }
-                _ if offset > bounds.log_end => {
-                    entries.insert(key.clone(), bounds.log_end);
-                }
-                // A negative offset is that of no record.
-                _ if offset < Offset(0) => {
-                    entries.insert(key.clone(), Offset(0));
-                }
-                _ => {}
-            }
-        }
+        let fit_entry = |(key, offset): (&Key, &Offset)| {
+            let fitted = logs.get(key).map_or(Some(*offset), |bounds| fit(kind, *offset, bounds));
+            Some((key.clone(), fitted?))
+        };
+        let entries = stored.entries.iter().filter_map(fit_entry).collect();
         plans.extend(stored.plan(log_dir, kind, &entries));
     }
     Ok(plans)

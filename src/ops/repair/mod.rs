@@ -17,6 +17,7 @@ mod salvage;
 mod select;
 mod source;
 mod start;
+mod topic_id;
 
 pub use options::{DeletedFiles, Mode, RepairError, RepairInput, RepairOptions};
 pub use plan::plan;

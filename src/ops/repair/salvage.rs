@@ -1,12 +1,509 @@
-//! To come.
+//! Everything that still verifies, wherever it lies.
+//!
+//! The result is made, verified, and what verification still refuses is taken out or made anew, until nothing is refused; then a
+//! broker's start over it is predicted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use super::arrange::{Segment, arrange, build, log_end};
+use super::checkpoints::{LogBounds, Stored, fit, fitted, key_of};
+use super::companions::Companions;
+use super::like_broker::first_base;
 use super::options::{RepairError, RepairInput, RepairOptions};
-use super::report::RepairPlan;
-use crate::ops::Progress;
+use super::report::{PartitionRepair, RepairPlan, SetAside};
+use super::select::{Selection, select};
+use super::source::{Contents, Excluded, Origin, Source, SourceReader, list};
+use super::start::predict;
+use super::topic_id::{heal, known_ids};
+use crate::format::{Offset, Position, Uuid};
+use crate::logdir::names::{CheckpointKind, DirName, FileKind, FileName, FileSuffix};
+use crate::logdir::{Input, LogDir};
+use crate::ops::broker::Rules;
+use crate::ops::broker::load::Shutdown;
+use crate::ops::plan::{Accounting, PartitionPlan, Plan, PlanReason, Quarantined};
+use crate::ops::preflight::{Compaction, PartitionStart};
+use crate::ops::verify::{self, PartitionInput};
+use crate::ops::{Finding, FindingId, PartitionImage, Progress, RecordReader, Severity};
+
+/// How often a result is made anew, before what is still refused is told instead.
+const MOST_ROUNDS: usize = 16;
+
+/// Plans a salvage.
 pub(super) fn plan_salvage(
-    _inputs: &[RepairInput],
-    _options: &RepairOptions,
-    _pool: &rayon::ThreadPool,
-    _progress: &dyn Progress,
+    inputs: &[RepairInput],
+    options: &RepairOptions,
+    pool: &rayon::ThreadPool,
+    progress: &dyn Progress,
 ) -> Result<RepairPlan, RepairError> {
-    Err(RepairError::Cancelled)
+    let rules = Rules::of(options.start.version);
+    let mut planned = RepairPlan {
+        plan: Plan {
+            version: options.start.version,
+            is_recorded: rules.is_recorded,
+            partitions: Vec::new(),
+            checkpoints: Vec::new(),
+            findings: Vec::new(),
+            is_complete: true,
+        },
+        repairs: Vec::new(),
+        remaining: Vec::new(),
+    };
+    for input in inputs {
+        let topic_ids = known_ids(&input.log_dir, &options.start.topic_ids)?;
+        let salvage = Salvage { log_dir: &input.log_dir, options, rules: &rules, pool, progress, topic_ids };
+        salvage.run(&input.partitions, &mut planned)?;
+    }
+    Ok(planned)
+}
+
+struct Salvage<'a> {
+    log_dir: &'a LogDir,
+    options: &'a RepairOptions,
+    rules: &'a Rules,
+    pool: &'a rayon::ThreadPool,
+    progress: &'a dyn Progress,
+    topic_ids: BTreeMap<String, Uuid>,
+}
+
+/// What the log dir says of a partition.
+struct Surroundings {
+    name: DirName,
+    shutdown: Shutdown,
+    log_start: Option<Offset>,
+    recovery_point: Option<Offset>,
+    cleaned: Option<Offset>,
+}
+
+/// A partition's result.
+struct Salvaged {
+    plan: PartitionPlan,
+    repair: PartitionRepair,
+    bounds: LogBounds,
+    remaining: Vec<Finding>,
+}
+
+impl Salvage<'_> {
+    fn run(&self, partitions: &[OsString], planned: &mut RepairPlan) -> Result<(), RepairError> {
+        let found = self.verify()?;
+        let stored = |kind| Stored::read(self.log_dir, kind);
+        let (log_starts, recovery_points, cleaned) = (
+            stored(CheckpointKind::LogStartOffset)?,
+            stored(CheckpointKind::RecoveryPoint)?,
+            stored(CheckpointKind::CleanerOffset)?,
+        );
+        let mut logs = BTreeMap::new();
+        for dir_name in partitions {
+            let partition = self.log_dir.open_partition(dir_name)?;
+            let image = PartitionImage::of(&partition);
+            let key = key_of(image.topic_partition());
+            let around = Surroundings {
+                name: partition.kind().clone(),
+                shutdown: self.shutdown(),
+                log_start: log_starts.entries.get(&key).copied(),
+                recovery_point: recovery_points.entries.get(&key).copied(),
+                cleaned: cleaned.entries.get(&key).copied(),
+            };
+            let of_partition: Vec<&Finding> =
+                found.iter().filter(|finding| finding.location.path.starts_with(Path::new(dir_name))).collect();
+            let salvaged = self.salvage(image, &around)?;
+            logs.insert(key, salvaged.bounds);
+            planned.plan.findings.extend(of_partition.into_iter().cloned());
+            planned.plan.partitions.push(salvaged.plan);
+            planned.repairs.push(salvaged.repair);
+            planned.remaining.extend(salvaged.remaining);
+        }
+        let of_root: Vec<&Finding> =
+            found.iter().filter(|finding| finding.location.topic_partition.is_none()).collect();
+        planned.remaining.extend(of_root.iter().filter(|finding| stays(finding.id)).map(|finding| (*finding).clone()));
+        planned.plan.findings.extend(of_root.into_iter().cloned());
+        planned.plan.checkpoints.extend(fitted(self.log_dir, &logs)?);
+        Ok(())
+    }
+
+    fn shutdown(&self) -> Shutdown {
+        let of_marker = if self.log_dir.has_clean_marker() { Shutdown::Clean } else { Shutdown::Unclean };
+        self.options.start.assume.unwrap_or(of_marker)
+    }
+
+    fn verify_options(&self) -> verify::Options {
+        verify::Options { io: self.options.start.io, now: Some(self.options.start.now), ..verify::Options::default() }
+    }
+
+    /// What is wrong with the log dir as it is.
+    fn verify(&self) -> Result<Vec<Finding>, RepairError> {
+        let inputs = [Input::LogDir(self.log_dir.clone())];
+        let report = verify::inspect(&inputs, &|_| true, &self.verify_options(), self.pool, self.progress)?;
+        Ok(report.findings)
+    }
+
+    /// What is wrong with a partition as it would be.
+    fn verify_image(&self, image: &PartitionImage, around: &Surroundings) -> Result<Vec<Finding>, RepairError> {
+        let input = PartitionInput {
+            image: image.clone(),
+            directory: PartitionInput::directory_of(image.dir_name()),
+            shutdown: match around.shutdown {
+                Shutdown::Clean => verify::Shutdown::Clean,
+                Shutdown::Unclean => verify::Shutdown::Unclean,
+            },
+            is_cleaned: around.cleaned.is_some(),
+            log_start_offset: around.log_start,
+            known_end_offset: None,
+        };
+        Ok(verify::inspect_images(vec![input], &self.verify_options(), self.pool, self.progress)?.findings)
+    }
+
+    fn salvage(&self, before: PartitionImage, around: &Surroundings) -> Result<Salvaged, RepairError> {
+        let sources = list(&before);
+        let mut reader = SourceReader {
+            image: &before,
+            sources: &sources,
+            io: self.options.start.io,
+            progress: self.progress,
+            records: RecordReader::default(),
+        };
+        let mut excluded = Excluded::new();
+        let mut contents =
+            (0..sources.len()).map(|index| reader.read(index, &excluded)).collect::<Result<Vec<Contents>, _>>()?;
+        let mut rounds = 0;
+        loop {
+            if self.progress.is_cancelled() {
+                return Err(RepairError::Cancelled);
+            }
+            let log_start = around.log_start.unwrap_or(Offset(0));
+            let selection = select(&contents, &mut reader, self.options.deleted, log_start)?;
+            let result = self.make(&before, &sources, selection, around)?;
+            rounds += 1;
+            let refused: Vec<(usize, Position, FindingId)> =
+                result.remaining.iter().filter_map(|finding| refused_batch(finding, &result.segments)).collect();
+            let mut touched = BTreeSet::new();
+            for (source, position, reason) in refused {
+                if excluded.insert((source, position), reason).is_none() {
+                    touched.insert(source);
+                }
+            }
+            if touched.is_empty() || rounds >= MOST_ROUNDS {
+                return self.finish(before, &sources, &contents, result, around);
+            }
+            for source in touched {
+                if let Some(place) = contents.get_mut(source) {
+                    *place = reader.read(source, &excluded)?;
+                }
+            }
+        }
+    }
+
+    /// The directory that a selection makes, with its companions in order as far as they can be.
+    fn make(
+        &self,
+        before: &PartitionImage,
+        sources: &[Source],
+        selection: Selection,
+        around: &Surroundings,
+    ) -> Result<Made, RepairError> {
+        let segments = arrange(&selection.kept, sources);
+        let (mut image, fresh) = build(before, sources, &segments);
+        let end = log_end(&segments);
+        let first = first_base(&image).unwrap_or(Offset(0));
+        let bounds = LogBounds {
+            first_base: first,
+            log_start: around.log_start.filter(|start| *start <= end).unwrap_or(first).max(first),
+            log_end: end,
+        };
+        remove_snapshots_beyond(&mut image, end);
+        if !matches!(around.name, DirName::ClusterMetadata(_)) {
+            heal(&mut image, &self.topic_ids, self.options.start.now)?;
+        }
+        let mut companions: Option<Companions> = None;
+        let make_companions = |image: &PartitionImage| {
+            let start = around.log_start.filter(|start| *start <= end).unwrap_or(Offset(0));
+            Companions::of(image, &selection.kept, start, self.options, self.rules, self.progress)
+        };
+        if !fresh.is_empty() {
+            let made = make_companions(&image)?;
+            made.index(&mut image, &segments, &fresh);
+            companions = Some(made);
+        }
+        let fitted_around = Surroundings {
+            name: around.name.clone(),
+            log_start: around.log_start.and_then(|start| fit(CheckpointKind::LogStartOffset, start, &bounds)),
+            ..*around
+        };
+        let mut remaining = self.verify_image(&image, &fitted_around)?;
+        for _ in 0..3 {
+            let wrong: BTreeSet<OsString> = remaining
+                .iter()
+                .filter(|finding| finding.severity >= Severity::Warning)
+                .filter_map(|finding| finding.location.path.file_name())
+                .filter(|name| is_companion(name))
+                .map(OsStr::to_os_string)
+                .collect();
+            if wrong.is_empty() {
+                break;
+            }
+            let made = match companions.take() {
+                Some(made) => made,
+                None => make_companions(&image)?,
+            };
+            let mut changed = false;
+            for name in &wrong {
+                changed |= made.replace(&mut image, name);
+            }
+            companions = Some(made);
+            if !changed {
+                break;
+            }
+            remaining = self.verify_image(&image, &fitted_around)?;
+        }
+        Ok(Made { selection, segments, image, bounds, remaining })
+    }
+
+    fn finish(
+        &self,
+        before: PartitionImage,
+        sources: &[Source],
+        contents: &[Contents],
+        made: Made,
+        around: &Surroundings,
+    ) -> Result<Salvaged, RepairError> {
+        let start = PartitionStart {
+            image: made.image.clone(),
+            name: around.name.clone(),
+            shutdown: around.shutdown,
+            recovery_point: around
+                .recovery_point
+                .and_then(|point| fit(CheckpointKind::RecoveryPoint, point, &made.bounds))
+                .unwrap_or(Offset(0)),
+            log_start: around
+                .log_start
+                .and_then(|start| fit(CheckpointKind::LogStartOffset, start, &made.bounds))
+                .unwrap_or(Offset(0)),
+            cleaned: match around.cleaned {
+                Some(offset) if offset > Offset(0) => Compaction::On,
+                _ => Compaction::Off,
+            },
+        };
+        let start = predict(&start, self.options, self.rules, self.progress)?;
+        let mut plan = PartitionPlan { after: made.image, ..PartitionPlan::unchanged(before) };
+        let set_aside = account(&mut plan, sources, contents, &made.selection, &made.segments);
+        note_reasons(&mut plan, sources);
+        let records_lost = made
+            .selection
+            .dropped
+            .iter()
+            .filter(|dropped| !dropped.is_spare)
+            .map(|dropped| dropped.piece.records)
+            .chain(
+                contents
+                    .iter()
+                    .zip(sources)
+                    .filter(|(_, source)| source.origin <= Origin::Misnamed)
+                    .flat_map(|(contents, _)| contents.rejected.iter().map(|rejected| rejected.records)),
+            )
+            .fold(0, u64::saturating_add);
+        let repair = PartitionRepair {
+            log_start: made.bounds.log_start,
+            log_end: made.bounds.log_end,
+            records_lost,
+            set_aside,
+            start,
+        };
+        let remaining = made.remaining.into_iter().filter(|finding| finding.severity >= Severity::Warning).collect();
+        Ok(Salvaged { plan, repair, bounds: made.bounds, remaining })
+    }
+}
+
+/// A result, and what is wrong with it.
+struct Made {
+    selection: Selection,
+    segments: Vec<Segment>,
+    image: PartitionImage,
+    bounds: LogBounds,
+    remaining: Vec<Finding>,
+}
+
+/// Whether a finding about a log dir itself is still true afterwards.
+fn stays(id: FindingId) -> bool {
+    !matches!(
+        id,
+        FindingId::CheckpointMalformed
+            | FindingId::CheckpointBeyondLogEnd
+            | FindingId::LogStartBeyondLogEnd
+            | FindingId::CleanMarkerContradicted
+    )
+}
+
+fn is_companion(name: &OsStr) -> bool {
+    match FileName::parse(name) {
+        FileName::Segment { kind, suffix: FileSuffix::None, .. } => kind.is_index(),
+        FileName::Snapshot { suffix: FileSuffix::None, .. } | FileName::LeaderEpochCheckpoint => true,
+        _ => false,
+    }
+}
+
+/// A batch of the result that verification refuses, by its place in its source.
+fn refused_batch(finding: &Finding, segments: &[Segment]) -> Option<(usize, Position, FindingId)> {
+    if finding.severity < Severity::Error {
+        return None;
+    }
+    let name = finding.location.path.file_name()?;
+    let segment = segments.iter().find(|segment| segment.name(FileKind::Log) == name)?;
+    let position = segment.origin_of(finding.location.position?)?;
+    Some((segment.source, position, finding.id))
+}
+
+fn remove_snapshots_beyond(image: &mut PartitionImage, log_end: Offset) {
+    for name in image.names() {
+        if let FileName::Snapshot { offset, suffix: FileSuffix::None } = FileName::parse(&name)
+            && offset > log_end
+        {
+            image.remove(&name);
+        }
+    }
+}
+
+/// A range that is not kept, before it is named.
+struct Unkept {
+    start: Position,
+    end: Position,
+    reason: FindingId,
+    offsets: Option<(Offset, Offset)>,
+    records: u64,
+    is_spare: bool,
+}
+
+/// Accounts for every byte of the files that the result is made of, and puts aside what is in no segment.
+fn account(
+    plan: &mut PartitionPlan,
+    sources: &[Source],
+    contents: &[Contents],
+    selection: &Selection,
+    segments: &[Segment],
+) -> Vec<SetAside> {
+    let mut accounting = Accounting::default();
+    let mut set_aside = Vec::new();
+    for (index, (source, contents)) in sources.iter().zip(contents).enumerate() {
+        let ranges = segments.iter().filter(|segment| segment.source == index).flat_map(|segment| &segment.ranges);
+        let kept: u64 = ranges.map(crate::ops::DiskRange::len).sum();
+        // Of a leftover that nothing is taken from, everything is elsewhere.
+        if source.origin > Origin::Misnamed && kept == 0 {
+            continue;
+        }
+        let mut unkept: Vec<Unkept> = contents
+            .rejected
+            .iter()
+            .map(|rejected| Unkept {
+                start: rejected.start,
+                end: rejected.end,
+                reason: rejected.reason,
+                offsets: rejected.offsets,
+                records: rejected.records,
+                is_spare: rejected.reason == FindingId::LogZeroTail,
+            })
+            .collect();
+        unkept.extend(selection.dropped.iter().filter(|dropped| dropped.piece.source == index).map(|dropped| Unkept {
+            start: dropped.piece.start,
+            end: dropped.piece.end,
+            reason: dropped.reason,
+            offsets: Some((dropped.piece.first, dropped.piece.last)),
+            records: dropped.piece.records,
+            is_spare: dropped.is_spare,
+        }));
+        unkept.sort_by_key(|range| range.start);
+        accounting.bytes_in = accounting.bytes_in.saturating_add(source.size_bytes);
+        accounting.bytes_kept = accounting.bytes_kept.saturating_add(kept);
+        let of_pieces = contents.pieces.iter().map(|piece| piece.records);
+        let of_rejected = contents.rejected.iter().map(|rejected| rejected.records);
+        let records_in = of_pieces.chain(of_rejected).fold(0, u64::saturating_add);
+        let records_out = unkept.iter().map(|range| range.records).fold(0, u64::saturating_add);
+        accounting.records_in = accounting.records_in.saturating_add(records_in);
+        accounting.records_kept = accounting.records_kept.saturating_add(records_in.saturating_sub(records_out));
+        for range in unkept {
+            quarantine(plan, source, &range);
+            accounting.bytes_quarantined = accounting.bytes_quarantined.saturating_add(range.end.since(range.start));
+            set_aside.push(SetAside {
+                file: source.name.clone(),
+                position: range.start,
+                size_bytes: range.end.since(range.start),
+                reason: range.reason,
+                offsets: range.offsets,
+                records: range.records,
+                is_spare: range.is_spare,
+            });
+        }
+    }
+    plan.gaps = gaps(&set_aside, selection);
+    plan.accounting = accounting;
+    set_aside
+}
+
+fn quarantine(plan: &mut PartitionPlan, source: &Source, range: &Unkept) {
+    let Some(content) = plan.before.file(&source.name).map(|file| file.content.slice(range.start, range.end)) else {
+        return;
+    };
+    let mut name = source.name.clone();
+    name.push(format!("@{}-{}", range.start, range.end));
+    plan.quarantined.push(Quarantined { name, content, reasons: vec![PlanReason::Finding(range.reason)] });
+}
+
+/// Offsets that were there, sound or not, and are in no batch of the result.
+fn gaps(set_aside: &[SetAside], selection: &Selection) -> Vec<(Offset, Offset)> {
+    let mut gaps: Vec<(Offset, Offset)> = Vec::new();
+    let mut wanted: Vec<(Offset, Offset)> =
+        set_aside.iter().filter(|range| !range.is_spare).filter_map(|range| range.offsets).collect();
+    wanted.sort_unstable();
+    for (first, last) in wanted {
+        let mut at = first;
+        // Kept pieces are in the order of offsets and share none.
+        let from = selection.kept.partition_point(|piece| piece.last < first);
+        for piece in selection.kept.iter().skip(from).take_while(|piece| piece.first <= last) {
+            if at < piece.first {
+                push_gap(&mut gaps, (at, Offset(piece.first.0.saturating_sub(1))));
+            }
+            at = at.max(piece.last.next());
+        }
+        if at <= last {
+            push_gap(&mut gaps, (at, last));
+        }
+    }
+    gaps
+}
+
+fn push_gap(gaps: &mut Vec<(Offset, Offset)>, gap: (Offset, Offset)) {
+    match gaps.last_mut().filter(|last| gap.0 <= last.1.next()) {
+        Some(last) => last.1 = last.1.max(gap.1),
+        None => gaps.push(gap),
+    }
+}
+
+/// Why each file changes: what is wrong with it, or that it is a leftover.
+fn note_reasons(plan: &mut PartitionPlan, sources: &[Source]) {
+    let quarantined: Vec<(OsString, Vec<PlanReason>)> = sources
+        .iter()
+        .map(|source| {
+            let own = plan.quarantined.iter().filter(|quarantined| {
+                let name = quarantined.name.as_encoded_bytes();
+                name.strip_prefix(source.name.as_encoded_bytes()).is_some_and(|rest| rest.starts_with(b"@"))
+            });
+            (source.name.clone(), own.flat_map(|quarantined| quarantined.reasons.clone()).collect())
+        })
+        .collect();
+    for (name, reasons) in quarantined {
+        for reason in reasons {
+            plan.note(&name, reason);
+        }
+    }
+    for name in plan.before.names() {
+        let reason = match FileName::parse(&name).suffix() {
+            FileSuffix::Swap => FindingId::LeftoverSwap,
+            FileSuffix::Cleaned => FindingId::LeftoverCleaned,
+            FileSuffix::Deleted => FindingId::LeftoverDeleted,
+            FileSuffix::None if matches!(FileName::parse(&name), FileName::InvalidSegmentName { .. }) => {
+                FindingId::SegmentNameInvalid
+            }
+            FileSuffix::None => continue,
+        };
+        plan.note(&name, PlanReason::Finding(reason));
+    }
 }
