@@ -1,7 +1,5 @@
 //! `segtool repair`.
 
-use std::ffi::OsString;
-
 use clap::{Args, ValueEnum};
 
 use super::context::{Context, OutputFormat};
@@ -9,14 +7,13 @@ use super::error::CliError;
 use super::exit::ExitStatus;
 use super::inputs::PathArgs;
 use super::mutate::{MutateArgs, Request};
+use super::plan_inputs::{MetadataLog, plan_inputs};
 use super::preflight::{AssumeArg, parse_topic_id};
 use super::start_settings::{BrokerArgs, start_settings};
 use crate::format::Uuid;
-use crate::logdir::names::DirName;
-use crate::logdir::{Input, LogDir};
 use crate::ops::broker::load::Shutdown;
 use crate::ops::preflight::Options;
-use crate::ops::repair::{DeletedFiles, Mode, RepairError, RepairInput, RepairOptions, RepairPlan, plan};
+use crate::ops::repair::{DeletedFiles, Mode, RepairError, RepairOptions, RepairPlan, plan};
 use crate::render::repair::{render_human, render_json};
 
 /// Save everything that still verifies, or do what the broker would
@@ -65,7 +62,7 @@ pub enum ModeArg {
 pub fn run(args: &RepairArgs, context: &mut Context<'_>) -> Result<ExitStatus, CliError> {
     let format = context.expect_format(&[])?;
     let options = options(args, context)?;
-    let inputs = inputs(&args.paths)?;
+    let inputs = plan_inputs(&args.paths, MetadataLog::Included)?;
     let request = Request {
         command: "repair",
         options: format!("{options:?}"),
@@ -161,36 +158,4 @@ fn check_consent(args: &RepairArgs, planned: &RepairPlan) -> Result<(), CliError
     let text =
         format!("{bytes} bytes of log files, with {records} records that can be counted, would not be in the result");
     Err(CliError::refused(text, "look at the plan without --apply; --accept-loss goes on"))
-}
-
-/// The live partitions that are meant, and the metadata log. Those being deleted, moved or stray are never touched.
-fn inputs(paths: &PathArgs) -> Result<Vec<RepairInput>, CliError> {
-    let mut inputs: Vec<RepairInput> = Vec::new();
-    for input in paths.open()? {
-        match input {
-            Input::LogDir(log_dir) => {
-                let is_live = |name: &DirName| matches!(name, DirName::Partition(_) | DirName::ClusterMetadata(_));
-                let members = paths.selection.members(&log_dir).filter(|member| is_live(&member.name));
-                let partitions: Vec<OsString> = members.map(|member| member.entry.name.clone()).collect();
-                inputs.push(RepairInput { log_dir, partitions });
-            }
-            Input::Partition(partition) => {
-                let name = partition.dir_name().to_os_string();
-                match inputs.iter_mut().find(|input| input.log_dir.path() == partition.log_dir()) {
-                    Some(input) => input.partitions.push(name),
-                    None => {
-                        let log_dir = LogDir::open(partition.log_dir())?;
-                        inputs.push(RepairInput { log_dir, partitions: vec![name] });
-                    }
-                }
-            }
-            Input::File(file) => {
-                return Err(CliError::usage(format!(
-                    "{}: repair is about log dirs and partitions",
-                    file.path.display()
-                )));
-            }
-        }
-    }
-    Ok(inputs)
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::findings::{FindingDto, path_text};
+use super::json_document::{FindingDto, Named, document};
 use super::plan::{PlanDto, PlanHead, push_checkpoint, push_steps};
 use super::units::{bytes_binary, count};
 use super::untrusted::untrusted;
@@ -16,13 +16,13 @@ struct RepairDto {
     records_lost: u64,
     set_aside: Vec<SetAsideDto>,
     start: StartDto,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remaining: Option<Vec<FindingDto>>,
+    remaining: Vec<FindingDto>,
 }
 
 #[derive(Serialize)]
 struct SetAsideDto {
-    path: String,
+    #[serde(flatten)]
+    path: Named,
     position: u64,
     size_bytes: u64,
     reason: &'static str,
@@ -47,10 +47,7 @@ pub fn render_json(planned: &RepairPlan, head: &PlanHead<'_>) -> Result<Vec<u8>,
         let pair = planned.plan.partitions.get(index).zip(planned.repairs.get(index));
         pair.map(|(plan, repair)| repair_dto(planned, plan, repair))
     };
-    let document = PlanDto::new(&planned.plan, head, more).losing(planned.records_lost());
-    let mut bytes = serde_json::to_vec(&document)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    document(&PlanDto::new(&planned.plan, head, more).losing(planned.records_lost()))
 }
 
 fn repair_dto(planned: &RepairPlan, plan: &PartitionPlan, repair: &PartitionRepair) -> RepairDto {
@@ -70,13 +67,13 @@ fn repair_dto(planned: &RepairPlan, plan: &PartitionPlan, repair: &PartitionRepa
             records_lost: start.records_lost,
             reasons: start.reasons.iter().map(|id| id.as_str()).collect(),
         },
-        remaining: Some(here.map(FindingDto::from).collect()),
+        remaining: here.map(FindingDto::from).collect(),
     }
 }
 
 fn set_aside(plan: &PartitionPlan, range: &SetAside) -> SetAsideDto {
     SetAsideDto {
-        path: path_text(&plan.before.relative(&range.file)),
+        path: Named::path(&plan.before.relative(&range.file)),
         position: range.position.0,
         size_bytes: range.size_bytes,
         reason: range.reason.as_str(),
@@ -126,11 +123,11 @@ fn push_partition(out: &mut String, plan: &PartitionPlan, repair: &PartitionRepa
     }
     let start = &repair.start;
     let because: Vec<&str> = start.reasons.iter().map(|id| id.as_str()).collect();
-    match start.is_good() {
-        true => out.push_str("  the next start of a broker keeps all of it\n"),
-        false => {
-            out.push_str(&format!("  the next start of a broker: {} ({})\n", start.outcome.name(), because.join(", ")))
-        }
+    if start.is_good() {
+        out.push_str("  the next start of a broker keeps all of it\n");
+    } else {
+        let (outcome, because) = (start.outcome.name(), because.join(", "));
+        out.push_str(&format!("  the next start of a broker: {outcome} ({because})\n"));
     }
 }
 

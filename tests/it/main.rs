@@ -29,6 +29,7 @@ mod preflight_damage;
 mod readme;
 mod recorded_batches;
 mod reindex;
+mod repair;
 mod retain;
 mod small_files;
 mod stat;

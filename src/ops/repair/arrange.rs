@@ -69,17 +69,16 @@ pub(super) fn arrange(kept: &[Piece], sources: &[Source]) -> Vec<Segment> {
     let mut begun: BTreeSet<usize> = BTreeSet::new();
     let mut end = Offset(0);
     for piece in kept {
-        match segments.last_mut().filter(|segment| segment.takes(piece)) {
-            Some(segment) => segment.push(piece),
-            None => {
-                // The first segment made of a file keeps the file's name where that can be.
-                let own = sources.get(piece.source).and_then(|source| source.base);
-                let own = own.filter(|base| begun.insert(piece.source) && *base >= end && fits(piece.last, *base));
-                let base = own.filter(|base| *base <= piece.first).unwrap_or(piece.first);
-                let mut segment = Segment { base, source: piece.source, ranges: Vec::new(), last: None, size_bytes: 0 };
-                segment.push(piece);
-                segments.push(segment);
-            }
+        if let Some(segment) = segments.last_mut().filter(|segment| segment.takes(piece)) {
+            segment.push(piece);
+        } else {
+            // The first segment made of a file keeps the file's name where that can be.
+            let own = sources.get(piece.source).and_then(|source| source.base);
+            let own = own.filter(|base| begun.insert(piece.source) && *base >= end && fits(piece.last, *base));
+            let base = own.filter(|base| *base <= piece.first).unwrap_or(piece.first);
+            let mut segment = Segment { base, source: piece.source, ranges: Vec::new(), last: None, size_bytes: 0 };
+            segment.push(piece);
+            segments.push(segment);
         }
         end = piece.last.next();
     }
@@ -129,8 +128,9 @@ pub(super) fn build(
             FileName::Segment { suffix: FileSuffix::Deleted, base, .. } => {
                 used.values().any(|source| source.origin == Origin::Deleted && source.base == Some(base))
             }
-            FileName::Snapshot { suffix: FileSuffix::Swap | FileSuffix::Cleaned, .. } => true,
-            FileName::Segment { .. } => true,
+            FileName::Segment { .. } | FileName::Snapshot { suffix: FileSuffix::Swap | FileSuffix::Cleaned, .. } => {
+                true
+            }
             FileName::InvalidSegmentName { suffix: FileSuffix::Deleted, .. } => false,
             FileName::InvalidSegmentName { misnaming, .. } => {
                 !matches!(misnaming, crate::logdir::names::Misnaming::OtherDigits(_))

@@ -55,10 +55,7 @@ impl Stored {
         if *entries == self.entries && !self.is_malformed {
             return None;
         }
-        let reason = match self.is_malformed {
-            true => FindingId::CheckpointMalformed,
-            false => FindingId::CheckpointBeyondLogEnd,
-        };
+        let reason = if self.is_malformed { FindingId::CheckpointMalformed } else { FindingId::CheckpointBeyondLogEnd };
         let rows: Vec<_> = entries.iter().map(|((topic, id), offset)| (topic.as_str(), *id, *offset)).collect();
         Some(CheckpointPlan {
             log_dir: log_dir.path().to_path_buf(),

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use super::checkpoints::{LogBounds, key_of, of_orderly_stop};
-use super::options::{RepairError, RepairInput, RepairOptions};
+use super::options::{RepairError, RepairOptions};
 use super::report::{PartitionRepair, RepairPlan, SetAside, StartAfter};
 use crate::format::{Offset, Position};
 use crate::logdir::LogScanner;
 use crate::logdir::names::{FileKind, FileName, FileSuffix};
 use crate::ops::broker::Rules;
-use crate::ops::plan::{Accounting, PartitionPlan, Plan, PlanReason};
-use crate::ops::preflight::{self, Outcome, PartitionReport, StartInput};
+use crate::ops::plan::{Accounting, PartitionPlan, Plan, PlanInput, PlanReason};
+use crate::ops::preflight::{self, Outcome, PartitionReport, Scope, StartInput};
 use crate::ops::{FindingId, PartitionImage, Progress};
 
 /// Plans what a broker's recovery would leave.
 pub(super) fn plan_like_broker(
-    inputs: &[RepairInput],
+    inputs: &[PlanInput],
     options: &RepairOptions,
     pool: &rayon::ThreadPool,
     progress: &dyn Progress,
@@ -24,7 +24,7 @@ pub(super) fn plan_like_broker(
     let rules = Rules::of(options.start.version);
     let starts: Vec<StartInput> = inputs
         .iter()
-        .map(|input| StartInput { log_dir: input.log_dir.clone(), only: Some(input.partitions.clone()) })
+        .map(|input| StartInput { log_dir: input.log_dir.clone(), scope: Scope::Selected(input.partitions.clone()) })
         .collect();
     let report = preflight::inspect(&starts, &[], &options.start, pool, progress).ok_or(RepairError::Cancelled)?;
     if let Some(fatal) = &report.fatal {

@@ -19,6 +19,6 @@ mod source;
 mod start;
 mod topic_id;
 
-pub use options::{DeletedFiles, Mode, RepairError, RepairInput, RepairOptions};
+pub use options::{DeletedFiles, Mode, RepairError, RepairOptions};
 pub use plan::plan;
 pub use report::{PartitionRepair, RepairPlan, SetAside, StartAfter};

@@ -1,8 +1,6 @@
 //! What a repair is asked for.
 
-use std::ffi::OsString;
-
-use crate::logdir::{LogDir, ReadError};
+use crate::logdir::ReadError;
 use crate::ops::preflight;
 use crate::ops::{FindingId, verify};
 
@@ -35,15 +33,6 @@ pub struct RepairOptions {
     pub deleted: DeletedFiles,
     /// The broker that starts over the result, and when.
     pub start: preflight::Options,
-}
-
-/// A log dir and those of its partition directories that are meant.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RepairInput {
-    /// The log dir.
-    pub log_dir: LogDir,
-    /// The directories.
-    pub partitions: Vec<OsString>,
 }
 
 /// Why there is no plan.

@@ -1,14 +1,15 @@
 //! The way in.
 
 use super::like_broker::plan_like_broker;
-use super::options::{Mode, RepairError, RepairInput, RepairOptions};
+use super::options::{Mode, RepairError, RepairOptions};
 use super::report::RepairPlan;
 use super::salvage::plan_salvage;
 use crate::ops::Progress;
+use crate::ops::plan::PlanInput;
 
 /// Plans a repair.
 pub fn plan(
-    inputs: &[RepairInput],
+    inputs: &[PlanInput],
     options: &RepairOptions,
     pool: &rayon::ThreadPool,
     progress: &dyn Progress,

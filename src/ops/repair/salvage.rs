@@ -11,7 +11,7 @@ use super::arrange::{Segment, arrange, build, log_end};
 use super::checkpoints::{LogBounds, Stored, fit, fitted, key_of};
 use super::companions::Companions;
 use super::like_broker::first_base;
-use super::options::{RepairError, RepairInput, RepairOptions};
+use super::options::{RepairError, RepairOptions};
 use super::report::{PartitionRepair, RepairPlan, SetAside};
 use super::select::{Selection, select};
 use super::source::{Contents, Excluded, Origin, Source, SourceReader, list};
@@ -22,7 +22,7 @@ use crate::logdir::names::{CheckpointKind, DirName, FileKind, FileName, FileSuff
 use crate::logdir::{Input, LogDir};
 use crate::ops::broker::Rules;
 use crate::ops::broker::load::Shutdown;
-use crate::ops::plan::{Accounting, PartitionPlan, Plan, PlanReason, Quarantined};
+use crate::ops::plan::{Accounting, PartitionPlan, Plan, PlanInput, PlanReason, Quarantined};
 use crate::ops::preflight::{Compaction, PartitionStart};
 use crate::ops::verify::{self, PartitionInput};
 use crate::ops::{Finding, FindingId, PartitionImage, Progress, RecordReader, Severity};
@@ -32,7 +32,7 @@ const MOST_ROUNDS: usize = 16;
 
 /// Plans a salvage.
 pub(super) fn plan_salvage(
-    inputs: &[RepairInput],
+    inputs: &[PlanInput],
     options: &RepairOptions,
     pool: &rayon::ThreadPool,
     progress: &dyn Progress,
