@@ -237,14 +237,12 @@ pub fn render_json(report: &StatReport) -> Result<Vec<u8>, serde_json::Error> {
 }
 
 fn text(name: &OsStr) -> Text<'_> {
-    match name.to_str() {
-        Some(text) => (Some(text), None),
-        None => {
-            let mut base64 = Vec::new();
-            push_base64(&mut base64, name.as_encoded_bytes());
-            (None, String::from_utf8(base64).ok())
-        }
+    if let Some(text) = name.to_str() {
+        return (Some(text), None);
     }
+    let mut base64 = Vec::new();
+    push_base64(&mut base64, name.as_encoded_bytes());
+    (None, String::from_utf8(base64).ok())
 }
 
 fn path_text(path: &Path) -> Text<'_> {

@@ -178,7 +178,7 @@ fn write_family(out: &mut String, name: &str, help: &str, samples: impl Iterator
 
 /// Whole numbers without an exponent, others as short as they read back exactly.
 fn number(value: f64) -> String {
-    if value >= 0.0 && value < 9e15 && value.fract() == 0.0 {
+    if (0.0..9e15).contains(&value) && value.fract() == 0.0 {
         return units::saturating_u64(value).to_string();
     }
     value.to_string()
