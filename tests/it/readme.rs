@@ -45,7 +45,7 @@ fn is_as_shown(printed: &str, shown: &str) -> bool {
 fn the_tour_is_true() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let commands = shown(&std::fs::read_to_string(root.join("README.md")).unwrap());
-    assert!(commands.len() >= 9, "only {} commands", commands.len());
+    assert!(commands.len() >= 11, "only {} commands", commands.len());
     for command in commands {
         let output = run_in(root, &command.arguments).expect_status(command.status);
         let printed: Vec<&str> = output.text().lines().collect();

@@ -64,7 +64,7 @@ fn truth(case: &Path, partition: &Path) -> Option<Figures> {
     let mut logs = 0;
     for entry in std::fs::read_dir(partition).ok()? {
         let file = entry.ok()?.file_name().into_string().ok()?;
-        if file.ends_with(".log") {
+        if Path::new(&file).extension().is_some_and(|extension| extension == "log") {
             let dump = case.join("truth").join(name).join(format!("{file}.dump.txt"));
             add_dump(&mut figures, &String::from_utf8_lossy(&std::fs::read(dump).ok()?));
             logs += 1;
@@ -231,9 +231,12 @@ fn the_json_has_no_field_that_the_manual_does_not_name() {
     assert!(missing.is_empty(), "segtool-json(5) does not name {missing:?}");
 }
 
+/// Per metric its samples: labels and value.
+type Families = BTreeMap<String, Vec<(BTreeMap<String, String>, f64)>>;
+
 /// A strict reader of the Prometheus text format 0.0.4: families in one piece, HELP and TYPE in front, no sample twice.
-fn parse_prometheus(text: &str) -> BTreeMap<String, Vec<(BTreeMap<String, String>, f64)>> {
-    let mut families: BTreeMap<String, Vec<(BTreeMap<String, String>, f64)>> = BTreeMap::new();
+fn parse_prometheus(text: &str) -> Families {
+    let mut families = Families::new();
     let (mut current, mut has_type) = (String::new(), false);
     assert!(text.ends_with('\n'));
     for line in text.lines() {
@@ -300,7 +303,7 @@ fn prometheus_text_passes_a_strict_parser() {
     }
     let document = stat(&[], sandbox.path());
     let sum: f64 = families["kafka_log_size_bytes"].iter().map(|(_, value)| value).sum();
-    assert_eq!(sum as u64, count(&document["totals"], "size_bytes"));
+    assert_eq!(sum.to_string(), count(&document["totals"], "size_bytes").to_string());
     assert!(families["kafka_log_size_bytes"].iter().any(|(labels, _)| labels["topic"] == "evil\"\\\n{}"));
     assert!(output.text().contains("Flush times are not on disk: unknown."));
 }

@@ -153,7 +153,8 @@ impl Expected {
             let bases: BTreeSet<i64> = states.iter().flat_map(BTreeMap::keys).chain(segments.keys()).copied().collect();
             let is_state = |wanted: &BTreeMap<i64, Segment>| bases.iter().all(|base| fits(*base, wanted.get(base)));
             let is_mixed = || bases.iter().all(|base| states.iter().any(|wanted| fits(*base, wanted.get(base))));
-            if !states.iter().any(is_state) && !(scenario.is_per_segment && is_mixed()) {
+            let is_one_of_both = states.iter().any(is_state) || (scenario.is_per_segment && is_mixed());
+            if !is_one_of_both {
                 return Err(format!("{name}: neither old nor new: {segments:#?}"));
             }
         }
