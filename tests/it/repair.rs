@@ -195,6 +195,10 @@ fn campaign(seed: u64, runs: usize) {
         let output = run_at(1_760_001_800_000, ["repair", "--format", "json", "--output", to, from]);
         assert!([0, 1].contains(&output.status), "{story}: {output:?}");
         assert_eq!(Tree::of(&source), before, "{story}");
+        for partition in output.json()["partitions"].as_array().unwrap() {
+            let outcome = partition["start"]["outcome"].as_str().unwrap();
+            assert!(["unchanged", "recovered"].contains(&outcome), "{story}: {}", partition["start"]);
+        }
         let kept = logs_below(&target);
         for log in logs_below(base) {
             for batch in batches_of(&log) {
