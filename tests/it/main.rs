@@ -5,8 +5,9 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
     clippy::format_collect,
-    reason = "a failed test may panic, and need not be fast"
+    reason = "a failed test may panic, and need not be fast; it runs where a pointer has 64 bits"
 )]
 
 mod bit_flips;
