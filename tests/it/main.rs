@@ -5,9 +5,14 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::case_sensitive_file_extension_comparisons,
     clippy::cast_possible_truncation,
     clippy::format_collect,
-    reason = "a failed test may panic, and need not be fast; it runs where a pointer has 64 bits"
+    clippy::needless_for_each,
+    clippy::single_match_else,
+    clippy::struct_excessive_bools,
+    clippy::unnecessary_debug_formatting,
+    reason = "a failed test may panic, and need not be fast; it runs where a pointer has 64 bits, on names that it made itself"
 )]
 
 mod bit_flips;
