@@ -20,6 +20,10 @@
 //! * No length read from a file sizes an allocation without a bound that the caller gave.
 //! * Every byte of a file is checked, skipped or unreadable, and the three add up to its length.
 
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "module docs lead readers of the code, who see the private modules too"
+)]
 #![cfg_attr(
     not(test),
     deny(
