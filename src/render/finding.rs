@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::json_text::{push_member_bytes, push_name, push_number, push_optional, push_string};
 use super::units;
 use super::untrusted::untrusted;
-use crate::format::FormatErrorKind;
+use crate::format::{FormatErrorKind, TimestampMs};
 use crate::logdir::TopicPartition;
 use crate::ops::{Fact, Finding, FindingId};
 
@@ -20,34 +20,78 @@ pub fn sentence(finding: &Finding) -> String {
 }
 
 fn push_facts(finding: &Finding, text: &mut String) {
-    let (expected, found) = (finding.expected.as_ref(), finding.found.as_ref());
-    let _ = match (finding.id, expected, found) {
-        (FindingId::BatchCrcMismatch | FindingId::SnapshotCrcMismatch, Some(stored), Some(computed)) => {
-            write!(text, ": crc {}, computed {}", fact_text(stored), fact_text(computed))
+    if let Some(facts) = facts_text(finding) {
+        text.push_str(": ");
+        text.push_str(&facts);
+    }
+}
+
+/// What was expected and what was found, in words that fit the finding.
+fn facts_text(finding: &Finding) -> Option<String> {
+    use FindingId as Id;
+    let id = finding.id;
+    let word = |fact: &Fact| fact_text(id, fact);
+    Some(match (id, finding.expected.as_ref(), finding.found.as_ref()) {
+        (Id::BatchCrcMismatch | Id::SnapshotCrcMismatch, Some(stored), Some(computed)) => {
+            format!("crc {}, computed {}", word(stored), word(computed))
         }
-        (FindingId::BatchTornTail, Some(declared), Some(there)) => {
-            write!(text, ": {} bytes declared, {} there", fact_text(declared), fact_text(there))
+        (Id::BatchTornTail, Some(declared), Some(there)) => {
+            format!("{} bytes declared, {} there", word(declared), word(there))
         }
-        (FindingId::BatchLengthInvalid, None, Some(length)) => write!(text, ": it says {}", fact_text(length)),
-        (FindingId::BatchLengthInvalid, Some(right), Some(length)) => {
-            write!(text, ": it says {}, right is {}", fact_text(length), fact_text(right))
+        (Id::BatchLengthInvalid, None, Some(length)) => format!("it says {}", word(length)),
+        (Id::BatchLengthInvalid, Some(right), Some(length)) => {
+            format!("it says {}, right is {}", word(length), word(right))
         }
-        (FindingId::TransactionOpen | FindingId::TransactionHanging | FindingId::TransactionForeignBatch, ..) => {
-            found.map_or(Ok(()), |producer| write!(text, ": producer {}", fact_text(producer)))
+        (Id::BatchOffsetRegression | Id::BatchOffsetOverlap | Id::BatchDuplicate, Some(next), Some(found))
+            if found < next =>
+        {
+            format!("{} or more should come next, here is {}", word(next), word(found))
         }
-        (FindingId::SegmentGap, Some(end), Some(start)) => {
-            write!(text, ": the last one ends before {}, this one begins at {}", fact_text(end), fact_text(start))
+        (Id::BatchBelowSegmentBase | Id::BatchOffsetOverflow, Some(base), Some(found)) => {
+            format!("the name says {}, the batch {}", word(base), word(found))
         }
-        (FindingId::LeftoverSwap, Some(old), Some(new)) => {
-            write!(text, ": it replaces {} records by {} when it is finished", fact_text(old), fact_text(new))
+        (Id::TransactionOpen | Id::TransactionHanging | Id::TransactionForeignBatch, _, Some(producer)) => {
+            format!("producer {}", word(producer))
         }
-        (_, Some(expected), Some(found)) => {
-            write!(text, ": expected {}, found {}", fact_text(expected), fact_text(found))
+        (Id::SegmentGap, Some(end), Some(start)) => {
+            format!("the last one ends before {}, this one begins at {}", word(end), word(start))
         }
-        (_, Some(expected), None) => write!(text, ": expected {}", fact_text(expected)),
-        (_, None, Some(found)) => write!(text, ": {}", fact_text(found)),
-        (_, None, None) => Ok(()),
-    };
+        (Id::SegmentOverlap, Some(base), Some(last)) => {
+            format!("the next one begins at {}, here is {}", word(base), word(last))
+        }
+        (Id::LeftoverSwap, Some(old), Some(new)) => {
+            format!("it replaces {} records by {} when it is finished", word(old), word(new))
+        }
+        (Id::OffsetIndexZeroPadded | Id::TimeIndexZeroPadded, _, Some(entries)) => {
+            counted(entries, "zero entry", "zero entries")
+        }
+        (Id::OffsetIndexNeverWritten | Id::TimeIndexNeverWritten, _, Some(entries)) => {
+            counted(entries, "entry", "entries")
+        }
+        (Id::OffsetIndexMisaligned | Id::TimeIndexMisaligned | Id::TxnIndexMisaligned, _, Some(bytes)) => {
+            counted(bytes, "byte is left over", "bytes are left over")
+        }
+        (Id::TxnIndexMissing, Some(count), _) => counted(count, "entry is gone", "entries are gone"),
+        (Id::CheckpointBeyondLogEnd | Id::LogStartBeyondLogEnd, Some(end), Some(offset)) => {
+            format!("it says {}, the log ends before {}", word(offset), word(end))
+        }
+        (Id::SnapshotStateMismatch, Some(last @ Fact::Offset(_)), Some(producer @ Fact::Text(_))) => {
+            format!("{}, whose last offset is {}", word(producer), word(last))
+        }
+        (Id::TopicIdConflict, Some(there), Some(here)) => format!("{} here, {} there", word(here), word(there)),
+        (Id::PartitionTwice, Some(other), _) => format!("the other is {}", word(other)),
+        (Id::KraftSnapshotIncomplete, Some(part), _) => format!("no {}", word(part)),
+        (Id::KraftSnapshotMissing, Some(start), _) => format!("it starts at {}", word(start)),
+        (Id::LegacyLz4Checksum, Some(right), Some(stored)) => {
+            format!("{} stored, right is {}", word(stored), word(right))
+        }
+        // The cause says what is wrong.
+        (_, Some(expected), Some(found)) if expected == found => return None,
+        (_, Some(expected), Some(found)) => format!("expected {}, found {}", word(expected), word(found)),
+        (_, Some(expected), None) => format!("expected {}", word(expected)),
+        (_, None, Some(found)) => word(found),
+        (_, None, None) => return None,
+    })
 }
 
 /// A fault of the bytes, its text made safe.
@@ -55,7 +99,15 @@ fn cause_text(cause: &FormatErrorKind) -> String {
     untrusted(cause.to_string().as_bytes())
 }
 
-fn fact_text(fact: &Fact) -> String {
+fn counted(count: &Fact, one: &str, many: &str) -> String {
+    match count {
+        Fact::Number(1) => format!("1 {one}"),
+        Fact::Number(count) => format!("{count} {many}"),
+        _ => many.to_owned(),
+    }
+}
+
+fn fact_text(id: FindingId, fact: &Fact) -> String {
     match fact {
         Fact::Checksum(checksum) => format!("{checksum:#010x}"),
         Fact::Number(number) => number.to_string(),
@@ -63,7 +115,24 @@ fn fact_text(fact: &Fact) -> String {
         Fact::Position(position) => position.to_string(),
         Fact::Timestamp(timestamp) => units::instant_utc(*timestamp),
         Fact::Text(text) => untrusted(text.as_bytes()),
-        Fact::Pair(first, second) => format!("({first}, {second})"),
+        Fact::Pair(first, second) => pair_text(id, *first, *second),
+    }
+}
+
+/// Two numbers that belong together, as what they are in the file of this finding.
+fn pair_text(id: FindingId, first: i64, second: i64) -> String {
+    use FindingId as Id;
+    match id {
+        Id::OffsetIndexEntryOrder | Id::OffsetIndexEntryPastEnd | Id::OffsetIndexEntryWrong => {
+            format!("offset {first} at position {second}")
+        }
+        Id::TimeIndexEntryOrder | Id::TimeIndexEntryWrong => {
+            format!("{} at offset {second}", units::instant_utc(TimestampMs(first)))
+        }
+        Id::TxnIndexEntryWrong | Id::TxnIndexEntryMissing => format!("offsets {first} to {second}"),
+        Id::LeaderEpochMismatch | Id::LeaderEpochOrder => format!("epoch {first} from offset {second}"),
+        Id::BatchPayloadOdd => format!("version {first}, readable by version {second}"),
+        _ => format!("({first}, {second})"),
     }
 }
 

@@ -24,6 +24,7 @@ mod damage;
 mod dump;
 mod dump_decoded;
 mod dump_kafka;
+mod findings;
 mod interop;
 mod json_contract;
 mod legacy;

@@ -22,7 +22,9 @@ pub(super) fn check(
         return;
     }
     let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return };
-    let log_start = input.log_start_offset.unwrap_or(first.base_offset).max(first.base_offset);
+    // One beyond the end is a fault of its own.
+    let log_start = input.log_start_offset.filter(|start| *start <= last.end_offset);
+    let log_start = log_start.unwrap_or(first.base_offset).max(first.base_offset);
     let starts = starts_of(segments, log_start);
     let Some(entries) = &facts.epochs else {
         // A file that cannot be read has been told; one that is missing has nothing to say of any epoch.

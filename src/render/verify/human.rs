@@ -186,10 +186,15 @@ fn closing(report: &Report, page: &Page) -> String {
         if report.is_live { " A broker holds this log dir: what it was writing may have looked torn." } else { "" };
     let incomplete = if report.is_complete { "" } else { " Not everything could be looked at." };
     let verdict = match report.findings.iter().map(|finding| finding.severity).max() {
-        Some(Severity::Critical) => format!(
-            "Data is at risk: {} of the findings mean that data is unreadable or will be lost; copy the directory before a broker starts on it.",
-            units::count(summary.count_of(Severity::Critical))
-        ),
+        Some(Severity::Critical) => {
+            let (count, means) = match summary.count_of(Severity::Critical) {
+                1 => ("one finding".to_owned(), "means"),
+                many => (format!("{} findings", units::count(many)), "mean"),
+            };
+            format!(
+                "Data is at risk: {count} {means} that data is unreadable or will be lost; copy the directory before a broker starts on it."
+            )
+        }
         Some(Severity::Error) => {
             "No data is lost yet, but files are wrong: a broker may answer wrongly from them.".to_owned()
         }
