@@ -9,6 +9,7 @@
     clippy::cast_possible_truncation,
     clippy::format_collect,
     clippy::needless_for_each,
+    clippy::semicolon_if_nothing_returned,
     clippy::single_match_else,
     clippy::struct_excessive_bools,
     clippy::unnecessary_debug_formatting,
