@@ -1,6 +1,7 @@
 //! `segtool compact`.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -17,8 +18,8 @@ use crate::logdir::names::DirName;
 use crate::logdir::{Input, LogDir};
 use crate::ops::broker::Rules;
 use crate::ops::compact::{
-    CleanerSettings, CompactError, CompactInput, CompactOptions, CompactPlan, Coverage, DigestKey, Purpose,
-    RefusalReason, Rounds, UnkeyedRecords, plan, recheck,
+    CleanerSettings, CompactError, CompactInput, CompactOptions, CompactPlan, Coverage, DEFAULT_PART_BYTES, DigestKey,
+    Purpose, RefusalReason, Rounds, UnkeyedRecords, plan, recheck,
 };
 use crate::render::compact::{Detail, refusal_text, render_human, render_json};
 use crate::store::{Place, Prepared};
@@ -98,7 +99,8 @@ pub fn run(args: &CompactArgs, context: &mut Context<'_>) -> Result<ExitStatus, 
     let request = request(&inputs, &options);
     let make = |context: &mut Context<'_>| {
         let progress = context.progress("compact");
-        let planned = plan(&inputs, &options, &*progress).map_err(failed)?;
+        let work = || plan(&inputs, &options, &*progress);
+        let planned = options.pool.as_ref().map_or_else(work, |pool| pool.install(work)).map_err(failed)?;
         if let Some(error) = refused(&planned).filter(|_| args.mutate.writes()) {
             return Err(error);
         }
@@ -125,11 +127,11 @@ pub fn run(args: &CompactArgs, context: &mut Context<'_>) -> Result<ExitStatus, 
 }
 
 fn request(inputs: &[CompactInput], options: &CompactOptions) -> Request {
-    // The digests' key is drawn anew in every run and changes nothing.
-    let options_text = format!("{:?}", CompactOptions { digest_key: DigestKey([0, 0]), ..options.clone() });
+    // The digests' key is drawn anew in every run and changes nothing, and so does the number of threads.
+    let fixed = CompactOptions { digest_key: DigestKey([0, 0]), pool: None, ..options.clone() };
     Request {
         command: "compact",
-        options: options_text,
+        options: format!("{fixed:?}"),
         now_ms: options.now.0,
         log_dirs: inputs.iter().map(|input| (input.log_dir.path().to_path_buf(), input.partitions.clone())).collect(),
     }
@@ -169,6 +171,8 @@ fn options(args: &CompactArgs, context: &mut Context<'_>) -> Result<CompactOptio
             .saturating_sub(settings.map_bytes.saturating_add(WORK_BYTES))
             .max(LEAST_VERDICT_BYTES),
         io: context.io_mode(),
+        part_bytes: DEFAULT_PART_BYTES,
+        pool: Some(Arc::new(context.thread_pool()?)),
         settings,
         rules,
     })

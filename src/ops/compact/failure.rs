@@ -19,10 +19,8 @@ pub enum CleanFailure {
         /// The limit.
         bytes: u64,
     },
-    /// The disk refused to give bytes.
+    /// The disk refused.
     Read(ReadError),
-    /// Something refused to take bytes.
-    Write(std::io::Error),
     /// The user asked to stop.
     Cancelled,
 }

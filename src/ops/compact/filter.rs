@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::key_map::{DigestKey, KeyMap};
+use super::cleaner::Value;
+use super::key_map::{Digest, DigestKey, KeyMap};
 use super::transactions::TransactionFate;
 use super::view::BatchView;
 use crate::format::record::Record;
@@ -125,6 +126,8 @@ pub(super) struct RoundFilter<'r> {
     pub(super) protected_end: Option<Offset>,
     /// The time of the round.
     pub(super) now: TimestampMs,
+    /// `delete.retention.ms`.
+    pub(super) delete_retention_ms: i64,
 }
 
 impl RoundFilter<'_> {
@@ -150,34 +153,44 @@ impl RoundFilter<'_> {
         }
     }
 
-    /// `shouldRetainRecord`.
-    pub(super) fn examine(
+    /// `shouldRetainRecord`, as far as the record's key does not matter; `None` where it does.
+    pub(super) fn fate_without_key(
         &self,
         view: &BatchView<'_>,
         records: RecordsFate,
-        segment: SegmentDeletes,
         record: &Record<'_>,
-    ) -> RecordFate {
+    ) -> Option<RecordFate> {
         let is_control = view.header.is_control();
         if records == RecordsFate::Discarded {
-            return if is_control { RecordFate::Marker } else { RecordFate::Aborted };
+            return Some(if is_control { RecordFate::Marker } else { RecordFate::Aborted });
         }
         if is_control && self.rules.control_records == ControlRecords::Exempt {
-            return RecordFate::Kept;
+            return Some(RecordFate::Kept);
         }
-        if record.offset > self.latest_mapped {
-            return RecordFate::Kept;
+        (record.offset > self.latest_mapped).then_some(RecordFate::Kept)
+    }
+
+    /// The rest of `shouldRetainRecord`.
+    pub(super) fn fate_of_key(
+        &self,
+        view: &BatchView<'_>,
+        segment: SegmentDeletes,
+        digest: Digest,
+        (offset, value): (Offset, Value),
+    ) -> RecordFate {
+        if self.map.latest(digest).is_some_and(|latest| offset < latest) {
+            return if view.header.is_control() { RecordFate::Marker } else { RecordFate::Superseded };
         }
-        let Some(key) = record.key else { return RecordFate::Unkeyed };
-        let latest = self.map.latest(self.digest_key.digest(key));
-        if latest.is_some_and(|latest| record.offset < latest) {
-            return if is_control { RecordFate::Marker } else { RecordFate::Superseded };
-        }
-        if record.value.is_some() || self.keeps_tombstones(view, segment) {
+        if value == Value::Present || self.keeps_tombstones(view, segment) {
             RecordFate::Kept
         } else {
             RecordFate::Tombstone
         }
+    }
+
+    /// `now + delete.retention.ms`; a sum beyond 64 bits wraps to a negative number, which is no horizon.
+    pub(super) fn new_horizon(&self) -> TimestampMs {
+        TimestampMs(self.now.0.wrapping_add(self.delete_retention_ms))
     }
 
     fn keeps_tombstones(&self, view: &BatchView<'_>, segment: SegmentDeletes) -> bool {

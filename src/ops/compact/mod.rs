@@ -8,6 +8,7 @@
 //! segments and their times. Where a broker's cleaner dies, nothing comes out and the reason is given.
 
 mod chunk;
+mod cleaner;
 mod failure;
 mod filter;
 mod group;
@@ -15,6 +16,7 @@ mod key_map;
 mod map_build;
 mod options;
 mod partition;
+mod parts;
 mod plan;
 mod recheck;
 mod rewrite;
@@ -31,7 +33,7 @@ mod write;
 pub use failure::{CleanFailure, Uncleanable, UncleanableKind};
 pub use key_map::{DigestKey, MapTooSmall};
 pub use map_build::Coverage;
-pub use options::{CleanerSettings, CompactOptions, Purpose, Rounds, UnkeyedRecords};
+pub use options::{CleanerSettings, CompactOptions, DEFAULT_PART_BYTES, Purpose, Rounds, UnkeyedRecords};
 pub use partition::{CleanStop, CleanedPartition, IfCleaned, PartitionInput, clean_partition};
 pub use plan::{CompactError, CompactInput, CompactPlan, PartitionCleaning, Refusal, RefusalReason, plan};
 pub use recheck::{RecheckError, recheck};

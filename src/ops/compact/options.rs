@@ -1,10 +1,15 @@
 //! What a compaction depends on besides the log dir.
 
+use std::sync::Arc;
+
 use super::key_map::DigestKey;
 use crate::format::{Offset, TimestampMs};
 use crate::logdir::IoMode;
 use crate::ops::broker::index_rules::IndexSettings;
 use crate::ops::broker::{RecordFormat, Rules};
+
+/// Bytes of log that a thread gets at a time where nothing is said.
+pub const DEFAULT_PART_BYTES: u64 = 1024 * 1024;
 
 /// Whether records without a key may go. A broker drops them; nobody can tell what they were for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -112,4 +117,8 @@ pub struct CompactOptions {
     pub most_verdict_bytes: u64,
     /// How log files are read.
     pub io: IoMode,
+    /// Bytes of log that a thread gets at a time; the result is the same for any number.
+    pub part_bytes: u64,
+    /// Threads for what is written after the plan is made; `None`: rayon's own.
+    pub pool: Option<Arc<rayon::ThreadPool>>,
 }

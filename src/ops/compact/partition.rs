@@ -116,7 +116,7 @@ pub fn clean_partition(
     let state = state_of(&loaded, input, options);
     let last_records = LastRecords::of(&loaded.producers);
     let image = Arc::new(loaded.image.clone());
-    let reading = Reading { image: &image, io: options.io, progress };
+    let reading = Reading { image: &image, io: options.io, progress, part_bytes: options.part_bytes };
     let mut log = CleanerLog::of(&loaded)?;
     let mut run = Run {
         options,
@@ -338,6 +338,7 @@ fn put_log(after: &mut PartitionImage, loaded: &Arc<PartitionImage>, segment: &L
             sources: segment.sources.clone(),
             legacy: options.rules.cleaner.legacy_output,
             io: options.io,
+            pool: options.pool.clone(),
         };
         Content::Recipe(file.into_recipe(segment.size_bytes))
     };

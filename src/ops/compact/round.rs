@@ -5,32 +5,26 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::chunk::Indexer;
+use super::cleaner::{BatchCleaner, Cleaned};
 use super::failure::{CleanFailure, UncleanableKind};
-use super::filter::{
-    Judged, LastRecords, MarkerState, RecordFate, RecordsFate, Retention, RoundFilter, SegmentDeletes,
-};
+use super::filter::{LastRecords, RoundFilter, SegmentDeletes};
 use super::group::group_segments;
 use super::map_build::{Coverage, Mapped, build_map, read_marker};
 use super::options::CompactOptions;
-use super::rewrite::{Rewriter, Rewritten, Shape, write_header_only};
+use super::parts::TakeIn;
 use super::segments::{CleanerLog, LogSegment, Source};
 use super::select::{LogState, Selection};
-use super::tally::{CrcMismatch, Dropped, SegmentTally, Waiting};
-use super::transactions::PassTransactions;
-use super::verdict::{KeptRecords, Rewrite, Verdict, VerdictWriter};
-use super::view::{BatchView, OutputBatch};
+use super::tally::{SegmentTally, Waiting};
+use super::transactions::{PassTransactions, TransactionFate};
+use super::verdict::{KeptRecords, Verdict, VerdictWriter};
+use super::view::BatchView;
 use super::walk::Reading;
-use crate::format::record::Record;
 use crate::format::time_index::TimeIndex;
-use crate::format::txn_index::{AbortedTransaction, TxnIndex};
-use crate::format::{Offset, Position, TimestampMs, len_u64};
+use crate::format::txn_index::TxnIndex;
+use crate::format::{BatchHeader, Offset, Position, len_u64};
 use crate::logdir::Scanned;
-use crate::ops::RecordReader;
-use crate::ops::broker::cleaner_rules::{DeleteRetention, LastBatch, LegacyOutput};
+use crate::ops::broker::cleaner_rules::LastBatch;
 use crate::ops::broker::index_rules::TxnIndexBuilder;
-
-/// Wrong checksums that are listed for each log file.
-const MOST_CRC_MISMATCHES: usize = 64;
 
 /// What a round did.
 #[derive(Clone, PartialEq, Debug)]
@@ -110,6 +104,7 @@ fn clean_mapped(
             LastBatch::AtHighWatermark => Some(state.high_watermark),
         },
         now: options.now,
+        delete_retention_ms: options.settings.delete_retention_ms,
     };
     let legacy_horizon = log
         .range(Offset(0), selection.first_dirty)
@@ -150,11 +145,9 @@ struct CleanPass<'p> {
     before: &'p CleanerLog,
     legacy_horizon: i64,
     transactions: PassTransactions,
-    reader: RecordReader,
-    rewriter: Rewriter,
+    cleaner: BatchCleaner<'p>,
     tallies: &'p mut Tallies,
     kept: KeptRecords,
-    scratch: Vec<u8>,
     verdict_bytes: u64,
 }
 
@@ -164,26 +157,6 @@ struct GroupOutput {
     aborted: TxnIndexBuilder,
     size_bytes: u64,
     next_offset: Offset,
-}
-
-/// What the records of a batch come to.
-#[derive(Clone, Copy, Default)]
-struct Examined {
-    kept: u64,
-    kept_tombstones: u64,
-    first_unkeyed: Option<Offset>,
-    has_foreign_magic: bool,
-    dropped: Dropped,
-}
-
-impl Examined {
-    /// All records of a batch that goes as a whole.
-    fn discarded(view: &BatchView<'_>) -> Self {
-        let reason = if view.header.is_control() { RecordFate::Marker } else { RecordFate::Aborted };
-        let mut examined = Self::default();
-        examined.dropped.count(reason, view.records_count());
-        examined
-    }
 }
 
 impl<'p> CleanPass<'p> {
@@ -200,11 +173,9 @@ impl<'p> CleanPass<'p> {
             before,
             legacy_horizon,
             transactions: PassTransactions::default(),
-            reader: RecordReader::default(),
-            rewriter: Rewriter::default(),
+            cleaner: BatchCleaner::new(filter),
             tallies,
             kept: KeptRecords::default(),
-            scratch: Vec::new(),
             verdict_bytes: 0,
         }
     }
@@ -258,19 +229,13 @@ impl<'p> CleanPass<'p> {
     ) -> Result<(), CleanFailure> {
         let deletes =
             if segment.modified.0 > self.legacy_horizon { SegmentDeletes::Retained } else { SegmentDeletes::Discarded };
-        let reading = self.input.reading;
         output.indexer.begin_source(segment.size_bytes);
         for source in &segment.sources {
-            let mut writer = VerdictWriter::default();
             self.begin_tally(source, into);
-            let _ = reading.walk(source, Position(0), |scanned, prior| {
-                self.clean_batch(scanned, prior, (source.base, deletes), output, &mut writer)?;
-                if self.verdict_bytes + writer.size_bytes() > self.input.options.most_verdict_bytes {
-                    return Err(CleanFailure::Limit { bytes: self.input.options.most_verdict_bytes });
-                }
-                Ok(ControlFlow::Continue(()))
-            })?;
-            let verdicts = writer.finish();
+            let writer = VerdictWriter::new(self.input.options.part_bytes);
+            let mut cleaning = SourceCleaning { source, deletes, output, writer, pass: self };
+            cleaning.run().map_err(|failure| failure.in_segment(source.base))?;
+            let verdicts = cleaning.writer.finish();
             self.verdict_bytes += verdicts.size_bytes();
             sources.push(Source { base: source.base, verdicts: Some(Arc::new(verdicts)) });
         }
@@ -285,253 +250,163 @@ impl<'p> CleanPass<'p> {
         (tally.batches_copied, tally.batches_rewritten, tally.batches_emptied) = (0, 0, 0);
         (tally.tombstones, tally.markers) = (Waiting::default(), Waiting::default());
     }
+}
 
-    fn clean_batch(
-        &mut self,
-        scanned: &Scanned<'_>,
-        prior: Option<Verdict<'_>>,
-        (source, deletes): (Offset, SegmentDeletes),
-        output: &mut GroupOutput,
-        writer: &mut VerdictWriter,
-    ) -> Result<(), CleanFailure> {
-        let rules = self.filter.rules;
-        let Some(view) = BatchView::of(scanned.header(), prior, rules.legacy_output) else {
-            writer.push(&Verdict::Drop);
+/// A batch that a thread has worked on ahead, as if it belonged to no aborted transaction.
+struct Ahead {
+    header: BatchHeader,
+    computed_crc: u32,
+    result: AheadResult,
+}
+
+enum AheadResult {
+    /// Left to the thread that takes the results in.
+    Later,
+    Done(Box<(Cleaned, KeptRecords)>),
+    Failed(CleanFailure),
+}
+
+/// One log file being cleaned.
+struct SourceCleaning<'s, 'p> {
+    source: &'s Source,
+    deletes: SegmentDeletes,
+    output: &'s mut GroupOutput,
+    writer: VerdictWriter,
+    pass: &'s mut CleanPass<'p>,
+}
+
+impl SourceCleaning<'_, '_> {
+    fn run(&mut self) -> Result<(), CleanFailure> {
+        let reading = self.pass.input.reading;
+        if self.source.verdicts.is_some() {
+            let source = self.source;
+            let _ = reading.walk(source, Position(0), |scanned, prior| self.clean(scanned, prior))?;
             return Ok(());
+        }
+        let (filter, deletes) = (self.pass.filter, self.deletes);
+        let work = |cleaner: &mut BatchCleaner<'_>, scanned: &Scanned<'_>| ahead(cleaner, filter, deletes, scanned);
+        let _ = reading.run(self.source, Position(0), || BatchCleaner::new(filter), work, self)?;
+        Ok(())
+    }
+
+    fn clean(&mut self, scanned: &Scanned<'_>, prior: Option<Verdict<'_>>) -> Result<ControlFlow<()>, CleanFailure> {
+        let Some(view) = BatchView::of(scanned.header(), prior, self.pass.filter.rules.legacy_output) else {
+            self.writer.push(&Verdict::Drop);
+            return Ok(ControlFlow::Continue(()));
         };
         if prior.is_none() {
-            self.count_read(scanned, source)?;
+            self.tally().count_read(scanned.header(), scanned.computed_crc()?);
+            self.writer.mark(scanned.header().position);
         }
+        let fate = self.meet(scanned, &view)?;
+        let judged = self.pass.filter.judge(&view, fate, self.deletes);
+        let mut kept = std::mem::take(&mut self.pass.kept);
+        let cleaned = self.pass.cleaner.clean(scanned, &view, &judged, self.deletes, &mut kept)?;
+        let flow = self.settle(&view, &cleaned, &kept);
+        self.pass.kept = kept;
+        flow
+    }
+
+    /// Lets the round's transactions meet the batch.
+    fn meet(&mut self, scanned: &Scanned<'_>, view: &BatchView<'_>) -> Result<TransactionFate, CleanFailure> {
         let header = &view.header;
-        let fate = if header.is_control() {
-            let marker = read_marker(scanned, &view, &mut self.reader)?;
-            let (fate, aborted) = self.transactions.on_control(header, marker);
-            if prior.is_none() {
-                self.tally(source).unlisted_aborts += self.transactions.take_unlisted_aborts();
-            }
-            keep_aborted(aborted, output, header.position)?;
-            fate
-        } else {
-            self.transactions.on_data(header)
-        };
-        let judged = self.filter.judge(&view, fate, deletes);
-        // Moved out for the time that the verdict borrows it.
-        let mut kept = std::mem::take(&mut self.kept);
-        kept.clear();
-        let examined = match judged.retention {
-            Retention::Delete => Examined::discarded(&view),
-            _ => self.examine(scanned, &view, (judged.records, deletes), &mut kept)?,
-        };
-        let (verdict, result) = self.decide(scanned, &view, &judged, &examined, &kept)?;
-        self.count(source, &view, &verdict, &examined);
-        writer.push(&verdict);
-        self.kept = kept;
-        self.add_output(header.size_bytes, source, result.as_ref(), output)
-    }
-
-    fn add_output(
-        &mut self,
-        read_bytes: u64,
-        source: Offset,
-        result: Option<&OutputBatch>,
-        output: &mut GroupOutput,
-    ) -> Result<(), CleanFailure> {
-        output.indexer.add(read_bytes, result)?;
-        if let Some(result) = result {
-            output.size_bytes = output.size_bytes.saturating_add(result.size_bytes);
-            output.next_offset = result.last_offset.next();
-            let kept = &mut self.tally(source).accounting.bytes_kept;
-            *kept = kept.saturating_add(result.size_bytes);
+        if !header.is_control() {
+            return Ok(self.pass.transactions.on_data(header));
         }
-        Ok(())
-    }
-
-    fn examine(
-        &mut self,
-        scanned: &Scanned<'_>,
-        view: &BatchView<'_>,
-        (records, deletes): (RecordsFate, SegmentDeletes),
-        kept: &mut KeptRecords,
-    ) -> Result<Examined, CleanFailure> {
-        let filter = self.filter;
-        let mut examined = Examined::default();
-        if view.header.records_count == Some(0) {
-            return Ok(examined);
-        }
-        let mut index = 0u64;
-        let read = self.reader.read_stored(scanned, |record: &Record<'_>, stored| {
-            let is_there = view.records.contains(index);
-            index += 1;
-            if !is_there {
-                kept.drop_next();
-                return ControlFlow::Continue(());
-            }
-            let fate = filter.examine(view, records, deletes, record);
-            if fate == RecordFate::Kept {
-                kept.keep();
-                examined.kept += 1;
-                examined.kept_tombstones += u64::from(record.value.is_none());
-                examined.has_foreign_magic |= stored.is_some_and(|message| message.magic != view.header.magic);
-            } else {
-                kept.drop_next();
-                examined.dropped.count(fate, 1);
-                if fate == RecordFate::Unkeyed {
-                    examined.first_unkeyed.get_or_insert(record.offset);
-                }
-            }
-            ControlFlow::Continue(())
-        });
-        read.map_err(|error| CleanFailure::of_records(error, view.header.position))?;
-        Ok(examined)
-    }
-
-    /// `filterTo`: what comes out of a batch that is not dropped as a whole.
-    fn decide<'k>(
-        &mut self,
-        scanned: &Scanned<'_>,
-        view: &BatchView<'k>,
-        judged: &Judged,
-        examined: &Examined,
-        kept: &'k KeptRecords,
-    ) -> Result<(Verdict<'k>, Option<OutputBatch>), CleanFailure> {
-        let header = &view.header;
-        let rules = self.filter.rules;
-        if examined.kept == 0 {
-            return match judged.retention {
-                Retention::RetainEmpty => self.empty(scanned, view),
-                _ => Ok((Verdict::Drop, None)),
-            };
-        }
-        let horizon = view.horizon(rules.delete_retention);
-        let is_stamped_now = rules.delete_retention == DeleteRetention::BatchHorizon
-            && horizon.is_none()
-            && (examined.kept_tombstones > 0 || judged.marker == MarkerState::OfEmptyTransaction)
-            && (!header.is_legacy() || rules.legacy_output == LegacyOutput::BecomesCurrent);
-        let is_original = examined.dropped.total() == 0
-            && !examined.has_foreign_magic
-            && (!header.is_legacy() || rules.legacy_output == LegacyOutput::SameMagic);
-        if is_original && !is_stamped_now {
-            return Ok((view.unchanged(), Some(OutputBatch::of(header))));
-        }
-        let horizon = if is_stamped_now { Some(self.new_horizon()) } else { horizon };
-        let span = match view.prior {
-            Some(Verdict::Rewrite(rewrite)) if rules.legacy_output == LegacyOutput::BecomesCurrent => rewrite.span,
-            _ => None,
-        };
-        let shape = Shape { kept: kept.as_view(), horizon, span, legacy: rules.legacy_output };
-        self.scratch.clear();
-        let out = self.rewriter.rewrite(scanned, &shape, &mut self.reader, &mut self.scratch)?;
-        let span = scanned.header().is_legacy().then_some((out.base_offset, out.last_offset_delta));
-        let rewrite = Rewrite {
-            kept: kept.as_view(),
-            horizon: horizon.filter(|horizon| horizon.0 >= 0),
-            span,
-            size_bytes: out.size_bytes,
-            max_timestamp: out.max_timestamp,
-        };
-        Ok((Verdict::Rewrite(rewrite), Some(output_of(&out))))
-    }
-
-    fn empty<'k>(
-        &mut self,
-        scanned: &Scanned<'_>,
-        view: &BatchView<'k>,
-    ) -> Result<(Verdict<'k>, Option<OutputBatch>), CleanFailure> {
-        if view.header.is_legacy() {
-            return Err(UncleanableKind::EmptyLegacy.at(view.header.position));
-        }
-        let header = &view.header;
-        self.scratch.clear();
-        let out = write_header_only(header, &mut self.scratch)?;
-        let is_same = matches!(scanned, Scanned::Whole(batch) if batch.bytes() == self.scratch);
-        let verdict = if is_same {
-            view.unchanged()
-        } else {
-            let span = scanned.header().is_legacy().then_some((header.base_offset, header.last_offset_delta));
-            Verdict::HeaderOnly { max_timestamp: out.max_timestamp, span }
-        };
-        Ok((verdict, Some(output_of(&out))))
-    }
-
-    /// `now + delete.retention.ms`; a sum beyond 64 bits wraps to a negative number, which is no horizon.
-    fn new_horizon(&self) -> TimestampMs {
-        TimestampMs(self.filter.now.0.wrapping_add(self.input.options.settings.delete_retention_ms))
-    }
-
-    fn tally(&mut self, source: Offset) -> &mut SegmentTally {
-        self.tallies.entry(source).or_default()
-    }
-
-    fn count_read(&mut self, scanned: &Scanned<'_>, source: Offset) -> Result<(), CleanFailure> {
-        let header = scanned.header();
-        let computed = scanned.computed_crc()?;
-        let tally = self.tally(source);
-        tally.batches_in += 1;
-        tally.accounting.bytes_in = tally.accounting.bytes_in.saturating_add(header.size_bytes);
-        if computed != header.crc {
-            tally.crc_mismatch_count += 1;
-            if tally.crc_mismatches.len() < MOST_CRC_MISMATCHES {
-                tally.crc_mismatches.push(CrcMismatch {
-                    position: header.position,
-                    size_bytes: header.size_bytes,
-                    first_offset: header.base_offset,
-                    last_offset: header.last_offset,
-                    stored: header.crc,
-                    computed,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn count(&mut self, source: Offset, view: &BatchView<'_>, verdict: &Verdict<'_>, examined: &Examined) {
-        let before = view.horizon(self.filter.rules.delete_retention);
-        let is_unstamped = before.is_none();
-        let horizon = if let Verdict::Rewrite(rewrite) = verdict { rewrite.horizon } else { before };
-        let tally = self.tally(source);
-        let accounting = &mut tally.accounting;
+        let marker = read_marker(scanned, view, self.pass.cleaner.reader())?;
+        let (fate, aborted) = self.pass.transactions.on_control(header, marker);
+        let unlisted = self.pass.transactions.take_unlisted_aborts();
         if view.prior.is_none() {
-            let found = examined.kept.saturating_add(examined.dropped.total());
-            accounting.records_in = accounting.records_in.saturating_add(found);
+            self.tally().unlisted_aborts += unlisted;
         }
-        accounting.records_kept = accounting.records_kept.saturating_add(examined.kept);
-        accounting.dropped.add(&examined.dropped);
-        tally.first_unkeyed = tally.first_unkeyed.or(examined.first_unkeyed);
-        match verdict {
-            Verdict::Copy => tally.batches_copied += 1,
-            Verdict::Drop => {}
-            Verdict::HeaderOnly { .. } => tally.batches_emptied += 1,
-            Verdict::Rewrite(_) => tally.batches_rewritten += 1,
+        if let Some(entry) = aborted {
+            self.output.aborted.add(&entry).map_err(|order| UncleanableKind::TxnIndex(order).at(header.position))?;
         }
-        let is_new = horizon.is_some() && is_unstamped;
-        let (waiting, count) = if view.header.is_control() {
-            (&mut tally.markers, examined.kept)
-        } else {
-            (&mut tally.tombstones, examined.kept_tombstones)
+        Ok(fate)
+    }
+
+    /// Notes what has become of a batch.
+    fn settle(
+        &mut self,
+        view: &BatchView<'_>,
+        cleaned: &Cleaned,
+        kept: &KeptRecords,
+    ) -> Result<ControlFlow<()>, CleanFailure> {
+        let verdict = cleaned.decision.verdict(view, kept);
+        let rule = self.pass.filter.rules.delete_retention;
+        self.tally().count(view, &verdict, &cleaned.examined, view.horizon(rule));
+        self.writer.push(&verdict);
+        self.output.indexer.add(view.header.size_bytes, cleaned.output.as_ref())?;
+        if let Some(result) = &cleaned.output {
+            self.output.size_bytes = self.output.size_bytes.saturating_add(result.size_bytes);
+            self.output.next_offset = result.last_offset.next();
+            let bytes_kept = &mut self.tally().accounting.bytes_kept;
+            *bytes_kept = bytes_kept.saturating_add(result.size_bytes);
+        }
+        let most = self.pass.input.options.most_verdict_bytes;
+        if self.pass.verdict_bytes + self.writer.size_bytes() > most {
+            return Err(CleanFailure::Limit { bytes: most });
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn tally(&mut self) -> &mut SegmentTally {
+        self.pass.tallies.entry(self.source.base).or_default()
+    }
+}
+
+/// What can be done for a batch before its transaction is known.
+fn ahead(
+    cleaner: &mut BatchCleaner<'_>,
+    filter: &RoundFilter<'_>,
+    deletes: SegmentDeletes,
+    scanned: &Scanned<'_>,
+) -> Ahead {
+    let header = *scanned.header();
+    let view = match (scanned, BatchView::of(&header, None, filter.rules.legacy_output)) {
+        (Scanned::Whole(_), Some(view)) if !header.is_control() => view,
+        _ => return Ahead { header, computed_crc: 0, result: AheadResult::Later },
+    };
+    let judged = filter.judge(&view, TransactionFate::Stays, deletes);
+    let mut kept = KeptRecords::default();
+    let result = match (cleaner.clean(scanned, &view, &judged, deletes, &mut kept), scanned.computed_crc()) {
+        (Ok(cleaned), Ok(computed_crc)) => {
+            let result = AheadResult::Done(Box::new((cleaned, kept)));
+            return Ahead { header, computed_crc, result };
+        }
+        (Err(failure), _) => AheadResult::Failed(failure),
+        (_, Err(error)) => AheadResult::Failed(error.into()),
+    };
+    Ahead { header, computed_crc: scanned.computed_crc().unwrap_or(header.crc), result }
+}
+
+impl TakeIn for SourceCleaning<'_, '_> {
+    type Item = Ahead;
+
+    fn take(&mut self, item: Ahead) -> Result<ControlFlow<()>, CleanFailure> {
+        let header = item.header;
+        let by_itself = |this: &mut Self| this.go_through(header.position, header.end());
+        let (cleaned, kept) = match item.result {
+            AheadResult::Later => return by_itself(self),
+            // Nobody looks into a batch that goes as a whole.
+            AheadResult::Failed(_) if header.is_transactional() => return by_itself(self),
+            AheadResult::Failed(failure) => return Err(failure),
+            AheadResult::Done(done) => *done,
         };
-        if count > 0 {
-            waiting.count(horizon, count);
-            waiting.stamped_now += if is_new { count } else { 0 };
+        if header.is_transactional() && self.pass.transactions.would_abort(&header) {
+            return by_itself(self);
         }
+        let Some(view) = BatchView::of(&header, None, self.pass.filter.rules.legacy_output) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        self.tally().count_read(&header, item.computed_crc);
+        self.writer.mark(header.position);
+        self.pass.transactions.on_data(&header);
+        self.settle(&view, &cleaned, &kept)
     }
-}
 
-fn keep_aborted(
-    aborted: Option<AbortedTransaction>,
-    output: &mut GroupOutput,
-    position: Position,
-) -> Result<(), CleanFailure> {
-    match aborted {
-        Some(entry) => output.aborted.add(&entry).map_err(|order| UncleanableKind::TxnIndex(order).at(position)),
-        None => Ok(()),
-    }
-}
-
-fn output_of(out: &Rewritten) -> OutputBatch {
-    OutputBatch {
-        size_bytes: out.size_bytes,
-        last_offset: out.last_offset(),
-        last_record_offset: out.last_record_offset,
-        max_timestamp: (out.max_timestamp != -1).then_some(TimestampMs(out.max_timestamp)),
+    fn go_through(&mut self, from: Position, until: Position) -> Result<ControlFlow<()>, CleanFailure> {
+        let reading = self.pass.input.reading;
+        reading.walk_range(self.source, from, until, |scanned| self.clean(scanned, None))
     }
 }

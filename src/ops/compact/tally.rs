@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::cleaner::Examined;
 use super::filter::RecordFate;
-use crate::format::{Offset, TimestampMs};
+use super::verdict::Verdict;
+use super::view::BatchView;
+use crate::format::{BatchHeader, Offset, Position, TimestampMs};
 
 /// Instants that are told apart in a list of times; later ones are counted together.
 const MOST_INSTANTS: usize = 64;
@@ -147,11 +150,70 @@ pub struct SegmentTally {
     pub markers: Waiting,
 }
 
+/// Wrong checksums that are listed for each log file.
+const MOST_CRC_MISMATCHES: usize = 64;
+
+impl SegmentTally {
+    /// A batch is read that no round has read before.
+    pub(super) fn count_read(&mut self, header: &BatchHeader, computed: u32) {
+        self.batches_in += 1;
+        self.accounting.bytes_in = self.accounting.bytes_in.saturating_add(header.size_bytes);
+        if computed == header.crc {
+            return;
+        }
+        self.crc_mismatch_count += 1;
+        if self.crc_mismatches.len() < MOST_CRC_MISMATCHES {
+            self.crc_mismatches.push(CrcMismatch {
+                position: header.position,
+                size_bytes: header.size_bytes,
+                first_offset: header.base_offset,
+                last_offset: header.last_offset,
+                stored: header.crc,
+                computed,
+            });
+        }
+    }
+
+    /// A batch is cleaned. `horizon` is the one that it had before.
+    pub(super) fn count(
+        &mut self,
+        view: &BatchView<'_>,
+        verdict: &Verdict<'_>,
+        examined: &Examined,
+        horizon: Option<TimestampMs>,
+    ) {
+        let accounting = &mut self.accounting;
+        if view.prior.is_none() {
+            let found = examined.kept.saturating_add(examined.dropped.total());
+            accounting.records_in = accounting.records_in.saturating_add(found);
+        }
+        accounting.records_kept = accounting.records_kept.saturating_add(examined.kept);
+        accounting.dropped.add(&examined.dropped);
+        self.first_unkeyed = self.first_unkeyed.or(examined.first_unkeyed);
+        match verdict {
+            Verdict::Copy => self.batches_copied += 1,
+            Verdict::Drop => {}
+            Verdict::HeaderOnly { .. } => self.batches_emptied += 1,
+            Verdict::Rewrite(_) => self.batches_rewritten += 1,
+        }
+        let after = if let Verdict::Rewrite(rewrite) = verdict { rewrite.horizon } else { horizon };
+        let (waiting, count) = if view.header.is_control() {
+            (&mut self.markers, examined.kept)
+        } else {
+            (&mut self.tombstones, examined.kept_tombstones)
+        };
+        if count > 0 {
+            waiting.count(after, count);
+            waiting.stamped_now += if after.is_some() && horizon.is_none() { count } else { 0 };
+        }
+    }
+}
+
 /// A batch with a wrong checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CrcMismatch {
     /// Where in the log file.
-    pub position: crate::format::Position,
+    pub position: Position,
     /// Its bytes.
     pub size_bytes: u64,
     /// Its first offset.

@@ -97,6 +97,12 @@ impl PassTransactions {
         }
     }
 
+    /// Whether a data batch that is met next belongs to an aborted transaction.
+    pub(super) fn would_abort(&mut self, header: &BatchHeader) -> bool {
+        self.begin_up_to(header.last_offset);
+        self.aborted.contains_key(&raw_producer(header))
+    }
+
     /// Meets a data batch.
     pub(super) fn on_data(&mut self, header: &BatchHeader) -> TransactionFate {
         self.begin_up_to(header.last_offset);

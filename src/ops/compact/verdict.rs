@@ -10,7 +10,7 @@
 use crate::format::varint::{
     read_unsigned_varlong, write_unsigned_varlong, write_varlong, zigzag_decode_32, zigzag_decode_64,
 };
-use crate::format::{Offset, TimestampMs};
+use crate::format::{Offset, Position, TimestampMs};
 
 const COPY: u8 = 0;
 const DROP: u8 = 1;
@@ -127,21 +127,37 @@ pub(super) enum Verdict<'a> {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Verdicts {
     ops: Vec<u8>,
+    /// Places from which they can be read: position in the log, and place in `ops`.
+    marks: Vec<(Position, usize)>,
 }
 
 impl Verdicts {
     /// Bytes that they take.
     pub fn size_bytes(&self) -> u64 {
-        self.ops.len() as u64
+        (self.ops.len() + self.marks.len() * 16) as u64
     }
 
     /// Whether every batch stays as it is.
     pub fn copies_all(&self) -> bool {
         let mut reader = self.reader();
-        match reader.read_op() {
-            None => true,
-            Some((op, _)) => op == COPY && reader.rest.is_empty(),
+        while let Some((op, _)) = reader.read_op() {
+            if op != COPY {
+                return false;
+            }
         }
+        true
+    }
+
+    /// Where they can be read from: positions in the log.
+    pub(super) fn marks(&self) -> impl Iterator<Item = Position> + '_ {
+        self.marks.iter().map(|(position, _)| *position)
+    }
+
+    /// Reads them from a mark on; from the first batch on where there is none at this position.
+    pub(super) fn reader_at(&self, position: Position) -> VerdictReader<'_> {
+        let mark = self.marks.binary_search_by_key(&position, |(position, _)| *position).ok();
+        let at = mark.and_then(|index| self.marks.get(index)).map_or(0, |(_, at)| *at);
+        VerdictReader { rest: self.ops.get(at..).unwrap_or_default(), run: None }
     }
 
     /// Reads them from the first batch on.
@@ -154,10 +170,26 @@ impl Verdicts {
 #[derive(Debug, Default)]
 pub(super) struct VerdictWriter {
     ops: Vec<u8>,
+    marks: Vec<(Position, usize)>,
     run: Option<(u8, u64)>,
+    mark_bytes: u64,
 }
 
 impl VerdictWriter {
+    /// With a mark for every so many bytes of log.
+    pub(super) fn new(mark_bytes: u64) -> Self {
+        Self { mark_bytes, ..Self::default() }
+    }
+
+    /// Says where the next batch starts; from time to time that becomes a place from which verdicts can be read.
+    pub(super) fn mark(&mut self, position: Position) {
+        let last = self.marks.last().map_or(Position(0), |(position, _)| *position);
+        if position > last && position.since(last) >= self.mark_bytes {
+            self.end_run();
+            self.marks.push((position, self.ops.len()));
+        }
+    }
+
     /// Adds the verdict on the next batch.
     pub(super) fn push(&mut self, verdict: &Verdict<'_>) {
         match verdict {
@@ -220,14 +252,14 @@ impl VerdictWriter {
 
     /// Bytes taken so far.
     pub(super) fn size_bytes(&self) -> u64 {
-        self.ops.len() as u64
+        (self.ops.len() + self.marks.len() * 16) as u64
     }
 
     /// All of them.
     pub(super) fn finish(mut self) -> Verdicts {
         self.end_run();
         self.ops.shrink_to_fit();
-        Verdicts { ops: self.ops }
+        Verdicts { ops: self.ops, marks: self.marks }
     }
 }
 

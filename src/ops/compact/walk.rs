@@ -4,8 +4,10 @@
 use std::ops::ControlFlow;
 
 use super::failure::{CleanFailure, UncleanableKind};
-use super::segments::{LogSegment, Source, segment_file};
+use super::parts::{Part, TakeIn, cut, run_parts};
+use super::segments::{LogSegment, MOST_INDEX_BYTES, Source, segment_file};
 use super::verdict::Verdict;
+use crate::format::offset_index::OffsetIndex;
 use crate::format::{Offset, Position};
 use crate::logdir::names::FileKind;
 use crate::logdir::{IoMode, LogScanner, ScanStop, Scanned};
@@ -20,6 +22,8 @@ pub(super) struct Reading<'r> {
     pub(super) image: &'r PartitionImage,
     pub(super) io: IoMode,
     pub(super) progress: &'r dyn Progress,
+    /// Bytes that a thread gets at a time.
+    pub(super) part_bytes: u64,
 }
 
 impl std::fmt::Debug for Reading<'_> {
@@ -49,10 +53,7 @@ impl Reading<'_> {
                 told = at;
             }
             let Some(scanned) = scanner.next_batch().map_err(|stop| in_segment(stop_failure(stop)))? else { break };
-            let magic = scanned.header().magic;
-            if !(0..=2).contains(&magic) {
-                return Err(in_segment(UncleanableKind::MagicUnknown(magic).at(at)));
-            }
+            check_magic(&scanned, at).map_err(in_segment)?;
             let prior = verdicts.as_mut().map(|verdicts| verdicts.next().unwrap_or(Verdict::Copy));
             if visit(&scanned, prior).map_err(in_segment)?.is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -63,6 +64,45 @@ impl Reading<'_> {
             return Err(in_segment(UncleanableKind::CutBatch.at(scanner.position())));
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Walks the batches of a range of a log file that no round has touched; `from` must be a batch's.
+    pub(super) fn walk_range(
+        &self,
+        source: &Source,
+        from: Position,
+        until: Position,
+        mut visit: impl FnMut(&Scanned<'_>) -> Result<ControlFlow<()>, CleanFailure>,
+    ) -> Result<ControlFlow<()>, CleanFailure> {
+        let file = self.image.open(&segment_file(source.base, FileKind::Log), self.io)?;
+        let mut scanner = LogScanner::over(&file, from, file.end());
+        while scanner.position() < until {
+            let at = scanner.position();
+            let scanned = scanner.next_batch().map_err(stop_failure)?.ok_or(UncleanableKind::CutBatch.at(at))?;
+            check_magic(&scanned, at)?;
+            if visit(&scanned)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Works through a log file that no round has touched, by several threads.
+    pub(super) fn run<W: Send, C: TakeIn + Send>(
+        &self,
+        source: &Source,
+        start: Position,
+        new_worker: impl Fn() -> W,
+        work: impl Fn(&mut W, &Scanned<'_>) -> C::Item + Sync,
+        consumer: &mut C,
+    ) -> Result<ControlFlow<()>, CleanFailure> {
+        let file = self.image.open(&segment_file(source.base, FileKind::Log), self.io)?;
+        let index = self.image.read_small(&segment_file(source.base, FileKind::OffsetIndex), MOST_INDEX_BYTES)?;
+        let index = index.unwrap_or_default();
+        let whole = Part { start, end: file.end() };
+        let parts = cut(whole, self.part_bytes, OffsetIndex::new(source.base, &index).iter());
+        let tell = |bytes| self.tell(bytes);
+        run_parts(&file, &parts, new_worker, work, consumer, &tell)
     }
 
     fn tell(&self, bytes: u64) -> Result<(), CleanFailure> {
@@ -86,7 +126,13 @@ impl Reading<'_> {
     }
 }
 
-fn stop_failure(stop: ScanStop) -> CleanFailure {
+/// The cleaner's reader knows no other magic.
+pub(super) fn check_magic(scanned: &Scanned<'_>, at: Position) -> Result<(), CleanFailure> {
+    let magic = scanned.header().magic;
+    if (0..=2).contains(&magic) { Ok(()) } else { Err(UncleanableKind::MagicUnknown(magic).at(at)) }
+}
+
+pub(super) fn stop_failure(stop: ScanStop) -> CleanFailure {
     match stop {
         ScanStop::SizeTooSmall { position, .. } => UncleanableKind::SizeInvalid.at(position),
         ScanStop::PastEnd { position, .. } => UncleanableKind::CutBatch.at(position),

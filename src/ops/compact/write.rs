@@ -1,22 +1,25 @@
 //! Cleaned logs, written out of the logs on the disk and the verdicts on their batches.
 
 use std::io::{self, Read, Write};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::failure::CleanFailure;
-use super::rewrite::{Rewriter, Shape, write_header_only};
-use super::segments::Source;
-use super::verdict::Verdict;
-use super::view::BatchView;
-use super::walk::Reading;
-use crate::format::{Position, len_u64};
-use crate::logdir::{IoMode, Scanned};
-use crate::ops::broker::cleaner_rules::LegacyOutput;
-use crate::ops::{Hidden, PartitionImage, Recipe, RecordReader};
+use rayon::prelude::*;
 
-/// Bytes that are gathered before they are passed on.
-const BUFFER_BYTES: usize = 256 * 1024;
+use super::failure::CleanFailure;
+use super::parts::Part;
+use super::rewrite::{Rewriter, Shape, write_header_only};
+use super::segments::{Source, segment_file};
+use super::verdict::{Verdict, Verdicts};
+use super::view::BatchView;
+use super::walk::stop_failure;
+use crate::format::{Position, len_u64};
+use crate::logdir::names::FileKind;
+use crate::logdir::{IoMode, LogScanner, Scanned, SegmentFile};
+use crate::ops::broker::cleaner_rules::LegacyOutput;
+use crate::ops::{PartitionImage, Recipe, RecordReader};
+
+/// Parts that are in work at a time, for each thread.
+const PARTS_PER_THREAD: usize = 2;
 
 /// How a cleaned log is made.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub(super) struct CleanedFile {
     pub(super) legacy: LegacyOutput,
     /// How logs are read.
     pub(super) io: IoMode,
+    /// Threads to work with; `None`: rayon's own.
+    pub(super) pool: Option<Arc<rayon::ThreadPool>>,
 }
 
 impl CleanedFile {
@@ -38,82 +43,167 @@ impl CleanedFile {
     }
 
     fn write_to(&self, out: &mut dyn Write, size_bytes: u64) -> io::Result<()> {
-        let reading = Reading { image: &self.image, io: self.io, progress: &Hidden };
-        let mut writing = Writing {
-            out,
-            legacy: self.legacy,
-            buffer: Vec::with_capacity(BUFFER_BYTES),
-            written: 0,
-            reader: RecordReader::default(),
-            rewriter: Rewriter::default(),
-        };
+        let mut written = 0u64;
         for source in &self.sources {
-            let _ = reading
-                .walk(source, Position(0), |scanned, verdict| {
-                    writing.write_batch(scanned, verdict.unwrap_or(Verdict::Copy))?;
-                    Ok(ControlFlow::Continue(()))
-                })
-                .map_err(as_io)?;
+            written = written.saturating_add(self.write_source(source, out)?);
         }
-        writing.pass_on().map_err(as_io)?;
         // The source has changed since it was planned.
-        if writing.written == size_bytes { Ok(()) } else { Err(io::Error::from(io::ErrorKind::InvalidData)) }
+        if written == size_bytes { Ok(()) } else { Err(io::Error::from(io::ErrorKind::InvalidData)) }
+    }
+
+    fn write_source(&self, source: &Source, out: &mut dyn Write) -> io::Result<u64> {
+        let name = segment_file(source.base, FileKind::Log);
+        let file = self.image.open(&name, self.io).map_err(io::Error::other)?;
+        let none = Verdicts::default();
+        let verdicts = source.verdicts.as_deref().unwrap_or(&none);
+        let threads = self.pool.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads());
+        let parts = parts_of(verdicts, file.end());
+        let mut chunks = parts.chunks(threads.max(1) * PARTS_PER_THREAD);
+        let making = Making { file: &file, verdicts, legacy: self.legacy };
+        let mut workers: Vec<PartWriter> = Vec::new();
+        let mut made = chunks.next().map(|parts| making.make(parts, &mut workers)).unwrap_or_default();
+        let mut written = 0u64;
+        // While one thread hands on what is made, the others make what follows.
+        while !made.is_empty() {
+            let (current, next) = (std::mem::take(&mut made), chunks.next());
+            let (following, result) = beside(
+                self.pool.as_deref(),
+                || next.map(|parts| making.make(parts, &mut workers)).unwrap_or_default(),
+                || hand_on(&file, current, out, &mut written),
+            );
+            result?;
+            made = following;
+        }
+        Ok(written)
     }
 }
 
-struct Writing<'w> {
-    out: &'w mut dyn Write,
+/// Lets the pool do one thing while this thread does another.
+fn beside<R: Send + Default, H>(
+    pool: Option<&rayon::ThreadPool>,
+    there: impl FnOnce() -> R + Send,
+    here: impl FnOnce() -> H,
+) -> (R, H) {
+    let mut result = R::default();
+    let slot = &mut result;
+    let done = match pool {
+        Some(pool) => pool.in_place_scope(|scope| {
+            scope.spawn(|_| *slot = there());
+            here()
+        }),
+        None => rayon::in_place_scope(|scope| {
+            scope.spawn(|_| *slot = there());
+            here()
+        }),
+    };
+    (result, done)
+}
+
+/// A log file in parts from which verdicts can be read.
+fn parts_of(verdicts: &Verdicts, end: Position) -> Vec<Part> {
+    let starts: Vec<Position> = std::iter::once(Position(0)).chain(verdicts.marks()).collect();
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    starts.iter().zip(ends).map(|(start, end)| Part { start: *start, end }).collect()
+}
+
+/// What has been made of a part.
+type Made = Result<Vec<Piece>, CleanFailure>;
+
+/// Bytes of a cleaned log.
+enum Piece {
+    /// These.
+    Bytes(Vec<u8>),
+    /// Those of a range of the source.
+    Range(Part),
+}
+
+fn hand_on(file: &SegmentFile, made: Vec<Made>, out: &mut dyn Write, written: &mut u64) -> io::Result<()> {
+    for pieces in made {
+        for piece in pieces.map_err(as_io)? {
+            *written = written.saturating_add(match piece {
+                Piece::Bytes(bytes) => {
+                    out.write_all(&bytes)?;
+                    len_u64(bytes.len())
+                }
+                Piece::Range(part) => io::copy(&mut file.range_reader(part.start, part.end).by_ref(), out)?,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What is made of one source.
+#[derive(Clone, Copy)]
+struct Making<'m> {
+    file: &'m SegmentFile,
+    verdicts: &'m Verdicts,
     legacy: LegacyOutput,
-    buffer: Vec<u8>,
-    written: u64,
+}
+
+impl Making<'_> {
+    fn make(&self, parts: &[Part], workers: &mut Vec<PartWriter>) -> Vec<Made> {
+        if workers.len() < parts.len() {
+            workers.resize_with(parts.len(), PartWriter::default);
+        }
+        workers.par_iter_mut().zip(parts).map(|(worker, part)| worker.make(self, *part)).collect()
+    }
+}
+
+/// Makes part after part. Keeps buffers and contexts: one for each part that is in work.
+#[derive(Default)]
+struct PartWriter {
     reader: RecordReader,
     rewriter: Rewriter,
 }
 
-impl Writing<'_> {
-    fn write_batch(&mut self, scanned: &Scanned<'_>, verdict: Verdict<'_>) -> Result<(), CleanFailure> {
-        match (&verdict, scanned) {
-            (Verdict::Drop, _) => {}
-            (Verdict::Copy, Scanned::Whole(batch)) => self.buffer.extend_from_slice(batch.bytes()),
-            (Verdict::Copy, Scanned::Large(batch)) => {
-                let mut reader = batch.reader();
-                let mut left = batch.header().size_bytes;
-                while left > 0 {
-                    self.pass_on()?;
-                    let took =
-                        reader.by_ref().take(BUFFER_BYTES as u64).read_to_end(&mut self.buffer).map_err(failure)?;
-                    left = left.saturating_sub(len_u64(took));
+impl PartWriter {
+    fn make(&mut self, making: &Making<'_>, part: Part) -> Made {
+        let mut scanner = LogScanner::over(making.file, part.start, making.file.end());
+        let mut verdicts = making.verdicts.reader_at(part.start);
+        let mut pieces = Vec::new();
+        let mut bytes = Vec::new();
+        while scanner.position() < part.end {
+            let Some(scanned) = scanner.next_batch().map_err(stop_failure)? else { break };
+            let verdict = verdicts.next().unwrap_or(Verdict::Copy);
+            match (&verdict, &scanned) {
+                (Verdict::Copy, Scanned::Large(batch)) => {
+                    let (start, end) = (batch.header().position, batch.header().end());
+                    pieces.extend([Piece::Bytes(std::mem::take(&mut bytes)), Piece::Range(Part { start, end })]);
                 }
+                _ => self.put(&scanned, verdict, making.legacy, &mut bytes)?,
             }
+        }
+        pieces.push(Piece::Bytes(bytes));
+        Ok(pieces)
+    }
+
+    fn put(
+        &mut self,
+        scanned: &Scanned<'_>,
+        verdict: Verdict<'_>,
+        legacy: LegacyOutput,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), CleanFailure> {
+        match (&verdict, scanned) {
+            (Verdict::Drop, _) | (Verdict::Copy, Scanned::Large(_)) => {}
+            (Verdict::Copy, Scanned::Whole(batch)) => bytes.extend_from_slice(batch.bytes()),
             (Verdict::HeaderOnly { .. }, _) => {
-                if let Some(view) = BatchView::of(scanned.header(), Some(verdict), self.legacy) {
-                    write_header_only(&view.header, &mut self.buffer)?;
+                if let Some(view) = BatchView::of(scanned.header(), Some(verdict), legacy) {
+                    write_header_only(&view.header, bytes)?;
                 }
             }
             (Verdict::Rewrite(rewrite), _) => {
-                let span = if self.legacy == LegacyOutput::BecomesCurrent { rewrite.span } else { None };
-                let shape = Shape { kept: rewrite.kept, horizon: rewrite.horizon, span, legacy: self.legacy };
-                self.rewriter.rewrite(scanned, &shape, &mut self.reader, &mut self.buffer)?;
+                let span = if legacy == LegacyOutput::BecomesCurrent { rewrite.span } else { None };
+                let shape = Shape { kept: rewrite.kept, horizon: rewrite.horizon, span, legacy };
+                self.rewriter.rewrite(scanned, &shape, &mut self.reader, bytes)?;
             }
         }
-        if self.buffer.len() >= BUFFER_BYTES { self.pass_on() } else { Ok(()) }
-    }
-
-    fn pass_on(&mut self) -> Result<(), CleanFailure> {
-        self.out.write_all(&self.buffer).map_err(failure)?;
-        self.written = self.written.saturating_add(len_u64(self.buffer.len()));
-        self.buffer.clear();
         Ok(())
     }
 }
 
-fn failure(error: io::Error) -> CleanFailure {
-    CleanFailure::Write(error)
-}
-
 fn as_io(failure: CleanFailure) -> io::Error {
     match failure {
-        CleanFailure::Write(error) => error,
         CleanFailure::Read(error) => io::Error::other(error),
         // The rounds have read all of it without a fault.
         _ => io::Error::from(io::ErrorKind::InvalidData),

@@ -41,6 +41,7 @@ struct Asked {
     producer_expiration_ms: i64,
     map_slots: u64,
     segment_bytes: u64,
+    part_bytes: u64,
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
@@ -54,9 +55,19 @@ fn asked() -> impl Strategy<Value = Asked> {
         select(vec![1i64, 100_000, 86_400_000]),
         prop_oneof![4 => Just(1000u64), 2 => 2..12u64],
         select(vec![300u64, 1_000, 1 << 20]),
+        select(vec![1u64, 300, 1 << 20]),
     )
         .prop_map(
-            |(dirty_from, high_watermark, now, delete_retention_ms, expiration, map_slots, segment_bytes)| Asked {
+            |(
+                dirty_from,
+                high_watermark,
+                now,
+                delete_retention_ms,
+                expiration,
+                map_slots,
+                segment_bytes,
+                part_bytes,
+            )| Asked {
                 dirty_from,
                 high_watermark,
                 now_ms: T + now,
@@ -64,6 +75,7 @@ fn asked() -> impl Strategy<Value = Asked> {
                 producer_expiration_ms: expiration,
                 map_slots,
                 segment_bytes,
+                part_bytes,
             },
         )
 }
@@ -136,6 +148,8 @@ fn options(asked: &Asked, era: Era, first_dirty: i64, high_watermark: i64) -> Co
         digest_key: DigestKey([3, 5]),
         most_verdict_bytes: 1 << 20,
         io: IoMode::Pread,
+        part_bytes: asked.part_bytes,
+        pool: None,
     }
 }
 

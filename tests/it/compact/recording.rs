@@ -124,6 +124,8 @@ impl Recording {
             digest_key: DigestKey([7, 11]),
             most_verdict_bytes: 1 << 20,
             io: IoMode::Pread,
+            part_bytes: 200,
+            pool: None,
         }
     }
 
