@@ -78,6 +78,9 @@ fn facts_text(finding: &Finding) -> Option<String> {
         (Id::SnapshotStateMismatch, Some(last @ Fact::Offset(_)), Some(producer @ Fact::Text(_))) => {
             format!("{}, whose last offset is {}", word(producer), word(last))
         }
+        (Id::SnapshotStateMismatch, Some(end @ Fact::Offset(_)), Some(offset @ Fact::Offset(_))) => {
+            format!("it is taken at {}, the log ends before {}", word(offset), word(end))
+        }
         (Id::TopicIdConflict, Some(there), Some(here)) => format!("{} here, {} there", word(here), word(there)),
         (Id::PartitionTwice, Some(other), _) => format!("the other is {}", word(other)),
         (Id::KraftSnapshotIncomplete, Some(part), _) => format!("no {}", word(part)),

@@ -157,6 +157,94 @@ pub(crate) fn fields_of(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
+/// The document of `verify`.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct VerifyDocument {
+    schema_version: u32,
+    r#type: String,
+    complete: bool,
+    live: bool,
+    files: Vec<VerifiedFile>,
+    findings: Vec<VerifyFinding>,
+    summary: VerifySummary,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct VerifiedFile {
+    log_dir: String,
+    topic: Option<String>,
+    partition: Option<i32>,
+    path: String,
+    kind: String,
+    size_bytes: u64,
+    checked_bytes: u64,
+    skipped_bytes: u64,
+    unreadable_bytes: u64,
+    batches: u64,
+    records: u64,
+    first_offset: Option<i64>,
+    last_offset: Option<i64>,
+    behind_damage: Option<BehindDamage>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct BehindDamage {
+    batches: u64,
+    records: u64,
+    first_offset: Option<i64>,
+    last_offset: Option<i64>,
+    size_bytes: u64,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct VerifyFinding {
+    id: String,
+    severity: String,
+    log_dir: String,
+    topic: Option<String>,
+    partition: Option<i32>,
+    path: String,
+    position: Option<u64>,
+    size_bytes: Option<u64>,
+    first_offset: Option<i64>,
+    last_offset: Option<i64>,
+    expected: Value,
+    found: Value,
+    message: String,
+    repair: String,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct VerifySummary {
+    partitions: u64,
+    segments: u64,
+    files: u64,
+    batches: u64,
+    records: u64,
+    bytes: u64,
+    findings: BySeverity,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there to be parsed")]
+struct BySeverity {
+    critical: u64,
+    error: u64,
+    warning: u64,
+    info: u64,
+}
+
 /// The document of `compact`.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -253,6 +341,30 @@ struct Uncleanable {
     segment_base_offset: Option<i64>,
     position: u64,
     reason: String,
+}
+
+#[test]
+fn verify_prints_the_fields_that_are_described_and_no_other() {
+    let described = described_fields();
+    let inputs = std::fs::read_dir(testdata("damaged")).unwrap().map(|entry| entry.unwrap().path().join("dir"));
+    let damaged = testdata("real/4.4.0/shop-damaged");
+    let mut looked_at = 0;
+    for path in inputs.filter(|path| path.is_dir()).chain([damaged]) {
+        let output = run_at(1_800_000_000_000, ["verify", "--format", "json", path.to_str().unwrap()]);
+        let document = output.json();
+        let parsed: VerifyDocument =
+            serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{error}\n{output}"));
+        assert!(!parsed.files.is_empty(), "{}", path.display());
+        let mut fields = BTreeSet::new();
+        fields_of(&document, &mut fields);
+        let missing: Vec<_> = fields.difference(&described).collect();
+        assert!(missing.is_empty(), "segtool-json(5) does not say what these are: {missing:?}");
+        let words = document["files"].as_array().unwrap().iter().map(|file| file["kind"].as_str().unwrap().to_owned());
+        let unknown: Vec<_> = words.filter(|word| !described.contains(word)).collect();
+        assert!(unknown.is_empty(), "segtool-json(5) does not name the kinds {unknown:?}");
+        looked_at += 1;
+    }
+    assert!(looked_at > 80, "{looked_at}");
 }
 
 #[test]

@@ -82,7 +82,7 @@ pub(super) fn check(
         summary.findings.push(finding.with_facts(Fact::Text(lacks.to_owned()), None));
     }
     let report = FileReport::new(place, FileRole::KraftSnapshot, file.size(), summary.coverage)
-        .with_counts(summary.batches, summary.records);
+        .with_sound(summary.sound, summary.behind_damage);
     SnapshotCheck { file: report, findings: summary.findings, is_complete }
 }
 

@@ -38,5 +38,5 @@ mod txn_index;
 pub use context::{DirectoryState, Shutdown};
 pub use input::PartitionInput;
 pub use options::{Level, Options};
-pub use report::{FileReport, FileRole, Report, Summary};
+pub use report::{FileReport, FileRole, Report, Sound, Summary};
 pub use run::{VerifyError, inspect, inspect_images};

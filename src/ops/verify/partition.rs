@@ -148,7 +148,7 @@ impl PartitionFold {
         }
         let place = self.input.place(&segment.name);
         let log = FileReport::new(&place, FileRole::Log, summary.size_bytes, summary.coverage);
-        self.files.push(log.with_counts(summary.batches, summary.records));
+        self.files.push(log.with_sound(summary.sound, summary.behind_damage));
         self.files.append(&mut companions.files);
         self.findings.append(&mut companions.findings);
         self.findings.append(&mut summary.findings);

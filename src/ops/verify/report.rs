@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::context::Place;
+use crate::format::Offset;
 use crate::logdir::TopicPartition;
 use crate::ops::coverage::Coverage;
 use crate::ops::{Finding, FindingId, Severity};
@@ -82,9 +83,39 @@ pub struct FileReport {
     /// What became of its bytes.
     pub coverage: Coverage,
     /// Sound batches in it.
+    pub sound: Sound,
+    /// Of a log that is damaged: those behind the first damage.
+    pub behind_damage: Option<Sound>,
+}
+
+/// Sound batches, all or some of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Sound {
+    /// How many.
     pub batches: u64,
-    /// Records in these.
+    /// Records in them.
     pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The lowest offset and the highest.
+    pub offsets: Option<(Offset, Offset)>,
+}
+
+impl Sound {
+    /// These and others.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.batches = self.batches.saturating_add(other.batches);
+        self.records = self.records.saturating_add(other.records);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.offsets = match (self.offsets, other.offsets) {
+            (Some((first, last)), Some((other_first, other_last))) => {
+                Some((first.min(other_first), last.max(other_last)))
+            }
+            (offsets, other_offsets) => offsets.or(other_offsets),
+        };
+        self
+    }
 }
 
 impl FileReport {
@@ -98,15 +129,15 @@ impl FileReport {
             role,
             size_bytes,
             coverage,
-            batches: 0,
-            records: 0,
+            sound: Sound::default(),
+            behind_damage: None,
         }
     }
 
-    /// The same with what was counted in it.
+    /// The same with what is sound in it.
     #[must_use]
-    pub(super) fn with_counts(mut self, batches: u64, records: u64) -> Self {
-        (self.batches, self.records) = (batches, records);
+    pub(super) fn with_sound(mut self, all: Sound, behind_damage: Option<Sound>) -> Self {
+        (self.sound, self.behind_damage) = (all, behind_damage);
         self
     }
 }
@@ -170,8 +201,8 @@ impl Report {
         let mut summary = Summary { partitions, files: files.len() as u64, ..Summary::default() };
         for file in &files {
             summary.segments += u64::from(file.role == FileRole::Log);
-            summary.batches = summary.batches.saturating_add(file.batches);
-            summary.records = summary.records.saturating_add(file.records);
+            summary.batches = summary.batches.saturating_add(file.sound.batches);
+            summary.records = summary.records.saturating_add(file.sound.records);
             summary.bytes = summary.bytes.saturating_add(file.size_bytes);
         }
         for finding in &findings {

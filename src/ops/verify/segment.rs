@@ -4,6 +4,7 @@ use super::batch::BatchFacts;
 use super::context::{Place, SegmentContext, Tail};
 use super::offset_index::OffsetIndexCheck;
 use super::order::{EpochOrder, Identity, OrderCheck, Passed};
+use super::report::Sound;
 use super::time_index::{IndexedLog, TimeIndexCheck};
 use crate::format::{BatchHeader, LeaderEpoch, Offset, Position, TimestampMs};
 use crate::logdir::{LogScanner, SegmentFile};
@@ -31,10 +32,10 @@ pub(super) struct SegmentSummary {
     pub(super) base_offset: Offset,
     pub(super) size_bytes: u64,
     pub(super) coverage: Coverage,
-    pub(super) batches: u64,
-    pub(super) records: u64,
-    /// First offset of the first batch.
-    pub(super) first_offset: Option<Offset>,
+    /// Its sound batches.
+    pub(super) sound: Sound,
+    /// Those behind the first damage, where there is one.
+    pub(super) behind_damage: Option<Sound>,
     /// The offset after the last one, the largest there is.
     pub(super) end_offset: Offset,
     /// The last batch whose end is the segment's.
@@ -79,9 +80,8 @@ impl SegmentFold {
             base_offset,
             size_bytes,
             coverage: Coverage::default(),
-            batches: 0,
-            records: 0,
-            first_offset: None,
+            sound: Sound::default(),
+            behind_damage: None,
             end_offset: base_offset,
             last_batch: None,
             largest_data_timestamp: None,
@@ -143,8 +143,14 @@ impl SegmentFold {
         let header = &facts.header;
         let summary = &mut self.summary;
         summary.coverage.check(header.size_bytes);
-        summary.batches += 1;
-        summary.records = summary.records.saturating_add(facts.records_count);
+        let sound = Sound {
+            batches: 1,
+            records: facts.records_count,
+            bytes: header.size_bytes,
+            offsets: Some((facts.first_offset, header.last_offset)),
+        };
+        summary.sound = summary.sound.and(sound);
+        summary.behind_damage = summary.behind_damage.map(|behind| behind.and(sound));
         summary.has_magic_2 |= !header.is_legacy();
         if !header.is_control() {
             summary.largest_data_timestamp = summary.largest_data_timestamp.max(header.max_timestamp);
@@ -153,7 +159,6 @@ impl SegmentFold {
         let follows_gap = facts.is_first_known && facts.first_offset > summary.end_offset;
         summary.has_gaps |= follows_gap;
         self.gap_since |= follows_gap;
-        summary.first_offset.get_or_insert(facts.first_offset);
         summary.has_damaged_end = false;
         if header.next_offset() >= summary.end_offset {
             summary.end_offset = header.next_offset();
@@ -184,6 +189,7 @@ impl SegmentFold {
     pub(super) fn damage(&mut self, damage: &Damage) {
         let summary = &mut self.summary;
         (summary.is_damaged, summary.has_damaged_end) = (true, true);
+        summary.behind_damage.get_or_insert_default();
         match damage.kind {
             DamageKind::Unreadable { size_bytes, .. } => {
                 summary.coverage.refuse(size_bytes);

@@ -79,7 +79,7 @@ fn log(file: &SegmentFile, base: Offset, place: &Place, options: &Options) -> (F
     fold.add_findings(inspector.findings);
     let summary = fold.finish(file);
     let report = FileReport::new(place, FileRole::Log, file.size(), summary.coverage);
-    (report.with_counts(summary.batches, summary.records), summary.findings)
+    (report.with_sound(summary.sound, summary.behind_damage), summary.findings)
 }
 
 /// An index without its log: size, padding, order.

@@ -116,7 +116,7 @@ pub(super) fn check(swaps: &[SwapLog], segments: &[SegmentSummary], input: &Part
         let is_replaced = swaps.iter().any(|swap| swap.base_offset == segment.base_offset);
         is_replaced || (segment.base_offset >= start && segment.base_offset < end)
     };
-    let old: u64 = segments.iter().filter(covers).map(|segment| segment.records).sum();
+    let old: u64 = segments.iter().filter(covers).map(|segment| segment.sound.records).sum();
     let new: u64 = swaps.iter().map(|swap| swap.records).sum();
     let is_damaged = swaps.iter().any(|swap| swap.is_damaged);
     // In a log that is cleaned, a swap holds fewer records than what it replaces, and loses none.

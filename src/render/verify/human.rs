@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
-use crate::ops::verify::{FileReport, Level, Report};
+use crate::ops::verify::{FileReport, FileRole, Level, Report, Sound};
 use crate::ops::{Finding, Severity};
 use crate::render::finding::sentence;
 use crate::render::units;
@@ -53,6 +54,26 @@ struct Group<'r> {
     heading: String,
     worst: Severity,
     findings: Vec<&'r Finding>,
+    /// What is sound behind the first damage.
+    behind_damage: Option<Sound>,
+}
+
+/// A directory of a log dir.
+type Directory<'r> = (&'r Path, Option<&'r Path>);
+
+/// What is sound behind the first damage of the logs of each directory.
+fn behind_damage(report: &Report) -> BTreeMap<Directory<'_>, Sound> {
+    let mut behind: BTreeMap<Directory<'_>, Sound> = BTreeMap::new();
+    // In order of name, which for logs is that of their offsets.
+    for log in report.files.iter().filter(|file| file.role == FileRole::Log) {
+        let directory = (log.log_dir.as_path(), log.path.parent());
+        match (behind.get_mut(&directory), log.behind_damage) {
+            (Some(sound), _) => *sound = sound.and(log.sound),
+            (None, Some(first)) => drop(behind.insert(directory, first)),
+            (None, None) => {}
+        }
+    }
+    behind
 }
 
 fn groups(report: &Report) -> Vec<Group<'_>> {
@@ -68,6 +89,7 @@ fn groups(report: &Report) -> Vec<Group<'_>> {
         });
         by_place.entry((untrusted_path(&location.log_dir), name)).or_default().push(finding);
     }
+    let behind = behind_damage(report);
     let mut groups: Vec<Group<'_>> = by_place
         .into_iter()
         .map(|((log_dir, name), mut findings)| {
@@ -75,7 +97,10 @@ fn groups(report: &Report) -> Vec<Group<'_>> {
             findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
             let worst = findings.first().map_or(Severity::Info, |finding| finding.severity);
             let heading = if name.is_empty() { log_dir } else { format!("{name}  ({log_dir})") };
-            Group { heading, worst, findings }
+            let place = findings.first().map(|finding| &finding.location);
+            let directory = place.map(|place| (place.log_dir.as_path(), place.path.parent()));
+            let behind_damage = directory.and_then(|directory| behind.get(&directory)).copied();
+            Group { heading, worst, findings, behind_damage }
         })
         .collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.worst));
@@ -97,6 +122,17 @@ fn write_group(out: &mut String, group: &Group<'_>, page: &Page) {
         if left > 0 {
             let _ = writeln!(out, "  ... and {} more of severity {}", units::count(left as u64), severity.name());
         }
+    }
+    if let Some(behind) = group.behind_damage
+        && let Some((first, last)) = behind.offsets
+    {
+        let _ = writeln!(
+            out,
+            "  behind the first damage: {}, {}, offsets {first}..{last} ({})",
+            counted(behind.batches, "sound batch", "sound batches"),
+            counted(behind.records, "record", "records"),
+            units::bytes_binary(behind.bytes),
+        );
     }
     out.push('\n');
 }
@@ -159,6 +195,10 @@ fn write_table(out: &mut String, report: &Report, page: &Page) {
         let _ = writeln!(out, "{:<14} {rate} over {seconds:.2} s", "throughput");
     }
     out.push('\n');
+}
+
+fn counted(value: u64, one: &str, many: &str) -> String {
+    format!("{} {}", units::count(value), if value == 1 { one } else { many })
 }
 
 fn amount(bytes: u64) -> String {

@@ -2,7 +2,7 @@
 
 use crate::logdir::TopicPartition;
 use crate::ops::Severity;
-use crate::ops::verify::{FileReport, Report};
+use crate::ops::verify::{FileReport, Report, Sound};
 use crate::render::finding::push_finding;
 use crate::render::json_text::{push_flag, push_member_bytes, push_name, push_number, push_optional, push_string};
 
@@ -56,13 +56,35 @@ fn push_file(out: &mut Vec<u8>, file: &FileReport) {
         ("checked_bytes", file.coverage.checked_bytes),
         ("skipped_bytes", file.coverage.skipped_bytes),
         ("unreadable_bytes", file.coverage.unreadable_bytes),
-        ("batches", file.batches),
-        ("records", file.records),
     ] {
         push_next(out, name);
         push_number(out, number);
     }
+    out.push(b',');
+    push_sound(out, &file.sound);
+    push_next(out, "behind_damage");
+    match &file.behind_damage {
+        None => out.extend_from_slice(b"null"),
+        Some(behind) => {
+            out.push(b'{');
+            push_sound(out, behind);
+            push_next(out, "size_bytes");
+            push_number(out, behind.bytes);
+            out.push(b'}');
+        }
+    }
     out.push(b'}');
+}
+
+fn push_sound(out: &mut Vec<u8>, sound: &Sound) {
+    push_name(out, "batches", "");
+    push_number(out, sound.batches);
+    push_next(out, "records");
+    push_number(out, sound.records);
+    push_next(out, "first_offset");
+    push_optional(out, sound.offsets.map(|(first, _)| first.0));
+    push_next(out, "last_offset");
+    push_optional(out, sound.offsets.map(|(_, last)| last.0));
 }
 
 fn push_summary(out: &mut Vec<u8>, report: &Report) {
