@@ -9,6 +9,7 @@ use super::context::Context;
 use super::error::{CliError, Message};
 use super::interrupt::interruption;
 use crate::logdir::names::CheckpointKind;
+use crate::logdir::{LockHolder, probe_lock};
 use crate::ops::apply::{changes_of, log_dirs_of};
 use crate::ops::plan::Plan;
 use crate::render::plan::PlanHead;
@@ -116,6 +117,9 @@ impl MutateArgs {
     ) -> Result<(P, Carried), CliError> {
         let fs = RealFs;
         if !self.apply {
+            if self.output.is_some() {
+                Self::refuse_live(request)?;
+            }
             let digest = digest(&fs, request)?;
             let planned = plan(context)?;
             let mode = match &self.output {
@@ -133,6 +137,16 @@ impl MutateArgs {
             lock.release(&fs)?;
         }
         result
+    }
+
+    /// A result that is copied while a broker writes would be torn.
+    fn refuse_live(request: &Request) -> Result<(), CliError> {
+        let held = |log_dir: &PathBuf| match probe_lock(log_dir) {
+            LockHolder::Nobody => None,
+            LockHolder::Process(pid) => Some(StoreErrorKind::InUse { pid: (pid > 0).then_some(pid) }),
+        };
+        let found = request.log_dirs.iter().find_map(|(log_dir, _)| Some((log_dir, held(log_dir)?)));
+        found.map_or(Ok(()), |(log_dir, kind)| Err(StoreError::new(log_dir, kind).into()))
     }
 
     #[expect(
@@ -160,31 +174,31 @@ impl MutateArgs {
         }
         let planned = plan(context)?;
         consent(&planned)?;
+        if self::digest(fs, request)? != digest {
+            return Err(CliError::refused("files have changed while the plan was made", "plan again"));
+        }
         let mut undo_id = None;
         for changes in changes_of(as_plan(&planned)) {
             if changes.transactions.is_empty() {
                 continue;
             }
             let Some(lock) = locks.iter().find(|lock| lock.log_dir() == changes.log_dir) else { continue };
-            let announced = std::cell::RefCell::new(String::new());
             let interrupted = interruption();
+            let started_s = context.now().0.div_euclid(1000);
+            let context = std::cell::RefCell::new(&mut *context);
             let options = RunOptions {
                 command: request.command,
                 digest: &digest,
-                started_s: context.now().0.div_euclid(1000),
+                started_s,
                 undo_dir: self.undo_dir.as_deref(),
                 watch: Watch { interrupted, progress: &|_| {} },
                 announce: &|id, journal| {
-                    *announced.borrow_mut() = format!("undo id {} (originals in {})", id.as_str(), journal.display());
+                    let text = format!("undo id {} (originals in {})", id.as_str(), journal.display());
+                    context.borrow_mut().note(&text);
                 },
                 check: &|prepared| check(&planned, prepared),
             };
-            let applied = apply(fs, lock, &changes, &options);
-            let told = announced.into_inner();
-            if !told.is_empty() {
-                context.note(&told);
-            }
-            undo_id = Some(applied?.id.as_str().to_owned());
+            undo_id = Some(apply(fs, lock, &changes, &options)?.id.as_str().to_owned());
         }
         Ok((planned, Carried { mode: "apply", digest, undo_id }))
     }
@@ -263,26 +277,40 @@ fn write_beside(
 /// A sentence for what `store` says, and the status: what it found before touching anything is a refusal, the rest a failure.
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
-        let text = error.to_string();
-        let hint = match &error.cause().kind {
-            StoreErrorKind::InUse { .. } | StoreErrorKind::OpenForWriting { .. } => "stop the broker first",
-            StoreErrorKind::UntrustedLock { .. } => "if no broker runs, say so with --i-have-stopped-the-broker",
-            StoreErrorKind::Unfinished { .. } => "`segtool undo --unfinished LOGDIR` ends it",
-            StoreErrorKind::UndoDirectory { .. } => "give a directory on the same file system with --undo-dir",
-            StoreErrorKind::Leftover => "`segtool repair` resolves what is left of an interrupted swap or cleaning",
-            StoreErrorKind::Interrupted => return Self::Interrupted,
-            StoreErrorKind::Io { .. } => return Self::Failed(Message::new(text)),
-            StoreErrorKind::OutputNotEmpty => "give a directory that is empty or does not exist",
-            StoreErrorKind::NoSpace { .. } => "make room, or use --output on another file system",
-            StoreErrorKind::Changed => "plan again",
-            _ => return Self::Refused(Message::new(text)),
-        };
-        match error.kind {
-            StoreErrorKind::LeftUnfinished { .. } => {
-                Self::Failed(Message::new(text).with_hint("`segtool undo --unfinished LOGDIR` ends the run"))
-            }
-            StoreErrorKind::PutBack { .. } => Self::Failed(Message::new(text).with_hint(hint)),
-            _ => Self::refused(text, hint),
+        if error.is_interruption() {
+            return Self::Interrupted;
         }
+        let message = Message { text: error.to_string(), hint: hint_of(&error).map(str::to_owned) };
+        if error.is_refusal() { Self::Refused(message) } else { Self::Failed(message) }
     }
+}
+
+fn hint_of(error: &StoreError) -> Option<&'static str> {
+    if matches!(error.kind, StoreErrorKind::LeftUnfinished { .. }) {
+        return Some("`segtool undo --unfinished LOGDIR` ends the run");
+    }
+    Some(match &error.cause().kind {
+        StoreErrorKind::InUse { .. } | StoreErrorKind::OpenForWriting { .. } => "stop the broker first",
+        StoreErrorKind::UntrustedLock { .. } => "if no broker runs, say so with --i-have-stopped-the-broker",
+        StoreErrorKind::Unfinished { .. } => "`segtool undo --unfinished LOGDIR` ends it",
+        StoreErrorKind::UndoDirectory { .. } => "give another directory with --undo-dir",
+        StoreErrorKind::Leftover => "`segtool repair` resolves what is left of an interrupted swap or cleaning",
+        StoreErrorKind::OutputNotEmpty => "give a directory that is empty or does not exist",
+        StoreErrorKind::InsideLogDir { .. } => {
+            "a broker fails to start over a directory in a log dir; name one elsewhere"
+        }
+        StoreErrorKind::NoSpace { .. } => "make room, or use --output on another file system",
+        StoreErrorKind::Changed => {
+            "plan again; for a run that stopped, `segtool undo --unfinished --keep-changed` ends it as it is"
+        }
+        StoreErrorKind::HardLinked { .. } => "give the file an inode of its own: copy it and rename the copy over it",
+        StoreErrorKind::ForeignOwner { .. } => "chown the file, if it belongs there",
+        StoreErrorKind::ReadOnly { .. } => "chmod u+w the file, if it may be changed",
+        StoreErrorKind::Frozen => "chattr -ia the file, if it may be changed",
+        StoreErrorKind::WrongKind { found: "a symbolic link", .. } => {
+            "name the real directory; segtool writes through no link"
+        }
+        StoreErrorKind::NoSuchRun { .. } => "`segtool undo LOGDIR` lists the runs",
+        _ => return None,
+    })
 }

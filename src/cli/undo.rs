@@ -8,6 +8,7 @@ use super::context::{Context, OutputFormat};
 use super::error::CliError;
 use super::exit::ExitStatus;
 use super::interrupt::interruption;
+use crate::logdir::Input;
 use crate::render::undo as render;
 use crate::store::{
     BrokerLock, Disturbance, LockTrust, RealFs, RunId, StoreError, StoreErrorKind, Watch, default_undo_dir,
@@ -52,10 +53,11 @@ impl UndoArgs {
 /// Lists or takes back.
 pub fn run(args: &UndoArgs, context: &mut Context<'_>) -> Result<ExitStatus, CliError> {
     let format = context.expect_format(&[])?;
-    let (id, log_dirs) = args.id_and_log_dirs();
-    if log_dirs.is_empty() {
+    let (id, paths) = args.id_and_log_dirs();
+    if paths.is_empty() {
         return Err(CliError::usage("name the log dir whose runs are meant"));
     }
+    let log_dirs = paths.iter().map(|path| log_dir_of(path)).collect::<Result<Vec<_>, _>>()?;
     let fs = RealFs;
     let mut document = render::Document::default();
     for log_dir in &log_dirs {
@@ -75,6 +77,15 @@ pub fn run(args: &UndoArgs, context: &mut Context<'_>) -> Result<ExitStatus, Cli
     };
     context.write(text.as_bytes())?;
     Ok(ExitStatus::Done)
+}
+
+/// A partition or a file stands for the log dir around it, as it does for the command that is undone.
+fn log_dir_of(path: &Path) -> Result<PathBuf, CliError> {
+    Ok(match Input::open(path)? {
+        Input::LogDir(log_dir) => log_dir.path().to_path_buf(),
+        Input::Partition(partition) => partition.log_dir().to_path_buf(),
+        Input::File(_) => return Err(CliError::usage(format!("{}: name the log dir", path.display()))),
+    })
 }
 
 fn watch() -> Watch<'static> {

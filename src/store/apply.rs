@@ -7,7 +7,7 @@ use super::error::{At, StoreError, StoreErrorKind};
 use super::fs::{EntryName, Fs};
 use super::journal::{Journal, Run};
 use super::lock::BrokerLock;
-use super::place::{RunId, make_run_dir, open_undo_dir, set_pointer};
+use super::place::{RunId, make_run_dir, open_undo_dir, set_pointer, whole};
 use super::record::{Action, Record};
 use super::step::{Changes, Place, Step};
 use super::survey::Survey;
@@ -81,7 +81,7 @@ pub fn apply<F: Fs>(
     options: &RunOptions<'_>,
 ) -> Result<Applied, StoreError> {
     let mut needs = Needs::default();
-    let mut header = Run::new("", options.command, options.digest, lock.log_dir());
+    let mut header = Run::new("", options.command, options.digest, &whole(lock.log_dir()));
     for transaction in &changes.transactions {
         let survey = Survey::of(fs, lock.dir(), lock.log_dir(), transaction)?;
         transaction.steps.iter().for_each(|step| needs.add(step, &survey));

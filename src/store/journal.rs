@@ -271,7 +271,7 @@ impl<F: Fs> Journal<F> {
         let mut journal = Self { dir, path: path.to_path_buf(), access, file, next_seq: 0 };
         let line = Line { op: "run".into(), run: Some(run), state: "begin".into(), ..Line::default() };
         journal.append(fs, vec![line])?;
-        fs.sync_dir(&journal.dir).at(path, "syncing the undo journal")?;
+        // Its name becomes durable with that of `files`, before anything changes.
         Ok(journal)
     }
 

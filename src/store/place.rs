@@ -102,9 +102,16 @@ pub struct FoundRun {
 
 /// `<log dir>.segtool-undo`.
 pub fn default_undo_dir(log_dir: &Path) -> Option<PathBuf> {
+    let log_dir = whole(log_dir);
     let mut name = log_dir.file_name()?.to_os_string();
     name.push(".segtool-undo");
     Some(log_dir.with_file_name(name))
+}
+
+/// A path that means the same from any working directory: journals are read from another one.
+pub(crate) fn whole(path: &Path) -> PathBuf {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 fn refused(path: &Path, because: impl Into<String>) -> StoreError {
@@ -118,9 +125,9 @@ pub(crate) fn open_undo_dir<F: Fs>(
     undo_dir: Option<&Path>,
 ) -> Result<(F::Dir, PathBuf), StoreError> {
     let log_dir = lock.log_dir();
-    let path = undo_dir.map(Path::to_path_buf).or_else(|| default_undo_dir(log_dir));
+    let path = undo_dir.map(whole).or_else(|| default_undo_dir(log_dir));
     let path = path.ok_or_else(|| refused(log_dir, "the log dir has no name"))?;
-    if path.starts_with(log_dir) {
+    if path.starts_with(whole(log_dir)) {
         return Err(StoreError::new(path, StoreErrorKind::InsideLogDir { log_dir: log_dir.to_path_buf() }));
     }
     let io = |error: std::io::Error| refused(&path, error.to_string());
@@ -253,7 +260,7 @@ pub fn unfinished_runs<F: Fs>(
     for dir in default_undo_dir(lock.log_dir()).iter().map(PathBuf::as_path).chain(undo_dir) {
         let of_log_dir = |run: &FoundRun| match &run.history {
             // A directory of journals that is given may serve several log dirs.
-            Some(history) => undo_dir.is_none() || history.run.log_dir() == lock.log_dir(),
+            Some(history) => undo_dir.is_none() || history.run.log_dir() == whole(lock.log_dir()),
             None => undo_dir.is_none(),
         };
         known.extend(list_runs(fs, dir)?.into_iter().filter(of_log_dir));

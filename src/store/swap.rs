@@ -194,12 +194,12 @@ fn sequence(record: &Record) -> Vec<Call> {
     let is_index = |entry: &&&Entry| ends(entry, ".index.swap");
     let early = || early.iter();
     calls.step(early().filter(is_index).copied().filter(goes).filter_map(removal));
-    calls.step(early().filter(|e| is_swap(e) && !is_log(e)).copied().filter(goes).filter_map(removal));
+    calls.step(early().filter(|e| is_swap(e) && !is_log(e) && !is_index(e)).copied().filter(goes).filter_map(removal));
     calls.step(early().filter(is_log).copied().filter(goes).filter_map(removal));
     calls.step(early().filter(|e| !is_swap(e)).copied().filter(goes).filter_map(removal));
     calls.step(early().filter(|e| !is_swap(e)).filter_map(|e| placed(e)));
     calls.step(early().filter(is_log).filter_map(|e| placed(e)));
-    calls.step(early().filter(|e| is_swap(e) && !is_index(e)).filter_map(|e| placed(e)));
+    calls.step(early().filter(|e| is_swap(e) && !is_log(e) && !is_index(e)).filter_map(|e| placed(e)));
     calls.step(early().filter(is_index).filter_map(|e| placed(e)));
     let groups: BTreeSet<u32> = record
         .entries
@@ -301,8 +301,9 @@ impl<'a> Group<'a> {
             of_group && goes && !entry.name.as_bytes().ends_with(b".log.swap")
         };
         let is_offset_index = |entry: &&Entry| entry.name.as_bytes().ends_with(b".index.swap");
-        calls.step(self.record.entries.iter().filter(is_stale).filter(is_offset_index).filter_map(removal));
-        calls.step(self.record.entries.iter().filter(is_stale).filter_map(removal));
+        let stale = || self.record.entries.iter().filter(is_stale);
+        calls.step(stale().filter(is_offset_index).filter_map(removal));
+        calls.step(stale().filter(|entry| !is_offset_index(entry)).filter_map(removal));
     }
 
     /// Beside a swap of a broker's own that comes back, one of ours would be completed with it.

@@ -361,10 +361,9 @@ impl<'a, F: Fs> Back<'a, F> {
             fs.set_dir_mtime(&dir, mtime_ns).at(&path, "setting the time of a directory")?;
         }
         let journal = &self.worker.journal;
-        journal.mark(fs, UNDONE)?;
         // Second names of originals go while somebody still knows of them.
         empty_dir(fs, &journal.dir, &journal.path, &[plain(UNDONE)?, plain(JOURNAL)?])?;
-        fs.sync_dir(&journal.dir).at(&journal.path, "syncing an undo journal")?;
+        journal.mark(fs, UNDONE)?;
         self.worker.lock.leave_time(self.history.run.dir_mtime_ns);
         clear_pointer(fs, self.worker.lock, &self.worker.id)?;
         remove_journal(fs, &self.worker.journal.path)
@@ -386,11 +385,10 @@ pub fn remove_journal<F: Fs>(fs: &F, path: &Path) -> Result<(), StoreError> {
     };
     if fs.stat(&parent, &name).at(path, "looking at an undo journal")?.is_some() {
         let dir = fs.open_subdir(&parent, &name).at(path, "opening an undo journal")?;
+        // Nothing rests on this any more, so nothing is synced; what comes back after a power failure is removed the next time.
         empty_dir(fs, &dir, path, &[plain(UNDONE)?])?;
-        fs.sync_dir(&dir).at(path, "syncing an undo journal")?;
         empty_dir(fs, &dir, path, &[])?;
         fs.remove_dir(&parent, &name).at(path, "removing an undo journal")?;
-        fs.sync_dir(&parent).at(parent_path, "syncing the directory of undo journals")?;
     }
     let is_default = parent_path.extension().is_some_and(|extension| extension == "segtool-undo");
     if is_default {
@@ -406,7 +404,6 @@ pub(crate) fn drop_if_empty<F: Fs>(fs: &F, dir: F::Dir, path: &Path) -> Result<(
         if let (Some(above_path), Some(name)) = (path.parent(), path.file_name().and_then(EntryName::new)) {
             let above = fs.open_dir(above_path).at(above_path, "opening a directory")?;
             fs.remove_dir(&above, &name).at(path, "removing the directory of undo journals")?;
-            fs.sync_dir(&above).at(above_path, "syncing a directory")?;
         }
     }
     Ok(())

@@ -125,8 +125,9 @@ impl<'a, F: Fs> Worker<'a, F> {
         for (group, name) in arrange(entries, names) {
             let waiting = self.waiting_name()?;
             let access = Access { mode: dir_stat.mode & 0o666, ..file_access(dir_stat) };
-            let new = NewFile { name: &waiting, access, xattrs: &Xattrs::new(), mtime_ns: None };
-            let after = self.workshop(dir, path, dir, path).write(&new, &Content::Bytes(Vec::new()))?;
+            // Empty, and with owner and mode from the first moment: there is nothing to sync.
+            let file = self.fs.create(dir, &waiting, access).at(&path.join(&waiting), "making a file")?;
+            let after = Identity::from(&self.fs.stat_file(&file).at(&path.join(&waiting), "looking at a file")?);
             let guard = entry(Action::Guard, &name, None, Some((waiting, after)));
             entries.push(Entry { order: Order::Group(group), ..guard });
         }

@@ -13,24 +13,51 @@ use segtool::store::{Disturbance, Ending, LockTrust, StoreErrorKind, Watch, refu
 
 use crate::support::fault_fs::{Call, FaultFs, Faults, Loss};
 use harness::{
-    Expected, broker, check_durable, difference, end_all, picture, run, run_watched, state, sweep, undo_all, verdict,
-    without_lock,
+    Effort, Expected, broker, check_durable, difference, end_all, picture, run, run_watched, state, sweep, undo_all,
+    verdict, without_lock,
 };
 use scenarios::{LOG_DIR, Scenario, all};
 
+/// Every seventh stop, for every day.
+const QUICK: Effort = Effort { seeds: 1, every: 7 };
+/// Every stop, and more ways of losing.
+const FULL: Effort = Effort { seeds: 3, every: 1 };
+
 #[test]
 fn a_run_that_stops_anywhere_leaves_the_old_or_the_new_state_and_can_be_ended() {
+    assert!(stopped_runs(QUICK) > 500);
+}
+
+#[test]
+fn undo_puts_back_everything_and_may_stop_anywhere_too() {
+    assert!(stopped_undos(QUICK) > 500);
+}
+
+#[test]
+fn ending_a_stopped_run_may_stop_anywhere_too() {
+    assert!(twice_stopped_runs(QUICK) > 200);
+}
+
+#[test]
+#[ignore = "a campaign of some minutes"]
+fn no_stop_at_all_does_harm() {
+    let states = [stopped_runs(FULL), stopped_undos(FULL), twice_stopped_runs(FULL)];
+    eprintln!("{states:?} states after a stopped run, a stopped undo, and a second stop");
+    assert!(states.iter().sum::<u64>() > 50_000, "{states:?}");
+}
+
+fn stopped_runs(effort: Effort) -> u64 {
     let mut states = 0;
     for scenario in all() {
         let expected = Expected::of(&scenario);
         for faults in [Faults::default(), Faults { no_links: true, can_clone: true, ..Faults::default() }] {
             let body = |disk: &FaultFs| drop(run(disk, &scenario));
             let look = |disk: &FaultFs, loss: Loss| verdict(disk, loss, &scenario, &expected);
-            states += sweep(&scenario.disk, &faults, &body, &look).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+            let swept = sweep(&scenario.disk, &faults, effort, &body, &look);
+            states += swept.unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
         }
     }
-    eprintln!("{states} states after a stop");
-    assert!(states > 5_000, "{states}");
+    states
 }
 
 /// What a broker that starts in between does must not make things worse: segtool ends the run, or refuses and keeps everything.
@@ -69,66 +96,62 @@ fn a_broker_may_start_before_a_stopped_run_is_ended() {
             count.set(count.get() + 1);
             Ok(())
         };
-        sweep(&scenario.disk, &Faults::default(), &body, &counted).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+        let swept = sweep(&scenario.disk, &Faults::default(), QUICK, &body, &counted);
+        swept.unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
     }
     let (ended, kept) = (ended.get(), kept.get());
     eprintln!("{ended} runs ended after a broker's start, {kept} refused and kept");
     assert!(ended > 10 * kept, "{ended} {kept}");
 }
 
-#[test]
-fn undo_puts_back_everything_and_may_stop_anywhere_too() {
+fn stopped_undos(effort: Effort) -> u64 {
     let mut states = 0;
     for scenario in all() {
         let expected = Expected::of(&scenario);
         for faults in [Faults::default(), Faults { no_links: true, ..Faults::default() }] {
             let done = scenario.disk.with(faults.clone());
             run(&done, &scenario).unwrap();
-            let body = |disk: &FaultFs| drop(undo_all(disk));
             let undone = done.with(Faults::default());
             undo_all(&undone).unwrap();
             difference(&expected.old, &picture(&undone)).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
             assert_eq!(undone.picture("/kafka").len(), undone.picture(LOG_DIR).len() + 1, "nothing is left beside");
-            let look = |disk: &FaultFs, _| {
-                expected.check_broker(&disk.with(Faults::default()), &scenario)?;
-                let endings = end_all(disk, Disturbance::Refuse).map_err(|e| format!("undo --unfinished: {e}"))?;
-                let found = without_lock(state(disk));
-                match endings.as_slice() {
-                    [] | [Ending::Finished | Ending::NotBegun] if found == expected.new_time_free => {
-                        undo_all(disk).map_err(|e| format!("undo again: {e}"))?;
-                        difference(&expected.old_time_free, &without_lock(state(disk)))
-                    }
-                    _ => difference(&expected.old_time_free, &found),
-                }
-            };
-            states +=
-                sweep(&done, &Faults::default(), &body, &look).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+            let body = |disk: &FaultFs| drop(undo_all(disk));
+            let look = |disk: &FaultFs, _| undo_verdict(disk, &scenario, &expected);
+            let swept = sweep(&done, &Faults::default(), effort, &body, &look);
+            states += swept.unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
         }
     }
-    eprintln!("{states} states after a stopped undo");
-    assert!(states > 5_000, "{states}");
+    states
 }
 
-#[test]
-fn ending_a_stopped_run_may_stop_anywhere_too() {
+/// Everything that must hold for a disk on which `undo ID` was stopped.
+fn undo_verdict(disk: &FaultFs, scenario: &Scenario, expected: &Expected) -> Result<(), String> {
+    expected.check_broker(&disk.with(Faults::default()), scenario)?;
+    let endings = end_all(disk, Disturbance::Refuse).map_err(|e| format!("undo --unfinished: {e}"))?;
+    let found = without_lock(state(disk));
+    match endings.as_slice() {
+        [] | [Ending::Finished | Ending::NotBegun] if found == expected.new_time_free => {
+            undo_all(disk).map_err(|e| format!("undo again: {e}"))?;
+            difference(&expected.old_time_free, &without_lock(state(disk)))
+        }
+        _ => difference(&expected.old_time_free, &found),
+    }
+}
+
+fn twice_stopped_runs(effort: Effort) -> u64 {
     let mut states = 0;
     for scenario in all() {
         let expected = Expected::of(&scenario);
-        let calm = scenario.disk.with(Faults::default());
-        run(&calm, &scenario).unwrap();
-        let (changes, ..) = calm.counts();
-        for stop_at in (0..changes).step_by(7) {
-            let stopped = scenario.disk.with(Faults { stop_at: Some(stop_at), ..Faults::default() });
-            drop(run(&stopped, &scenario));
-            let left = stopped.after(if stop_at % 2 == 0 { Loss::Nothing } else { Loss::Some(stop_at) });
+        let film = scenario.disk.film(&Faults::default(), &|disk| drop(run(disk, &scenario)));
+        for (stop_at, stopped) in film.iter().enumerate().step_by(7 * effort.every) {
+            let left = stopped.after(if stop_at % 2 == 0 { Loss::Nothing } else { Loss::Some(stop_at as u64) });
             let body = |disk: &FaultFs| drop(end_all(disk, Disturbance::Refuse));
             let look = |disk: &FaultFs, loss| verdict(disk, loss, &scenario, &expected);
-            let swept = sweep(&left, &Faults::default(), &body, &look);
+            let swept = sweep(&left, &Faults::default(), effort, &body, &look);
             states += swept.unwrap_or_else(|e| panic!("{}, first stopped before {stop_at}: {e}", scenario.name));
         }
     }
-    eprintln!("{states} states after a second stop");
-    assert!(states > 5_000, "{states}");
+    states
 }
 
 const ENOSPC: i32 = 28;
@@ -142,7 +165,7 @@ fn an_error_of_any_call_puts_everything_back_or_leaves_what_can_be_ended() {
         let calm = scenario.disk.with(Faults::default());
         run(&calm, &scenario).unwrap();
         let (_, calls, ..) = calm.counts();
-        for (at, code, forever) in (0..calls).flat_map(|at| [(at, EIO, false), (at, ENOSPC, true)]) {
+        for (at, code, forever) in (0..calls).step_by(5).flat_map(|at| [(at, EIO, false), (at + 2, ENOSPC, true)]) {
             let disk = scenario.disk.with(Faults { error_at: Some((at, code, forever)), ..Faults::default() });
             let result = run(&disk, &scenario);
             let disk = disk.after(Loss::Nothing);
@@ -162,7 +185,7 @@ fn an_error_of_any_call_puts_everything_back_or_leaves_what_can_be_ended() {
         }
     }
     eprintln!("{put_back} runs put back, {left} left to be ended, {harmless} not hurt");
-    assert!(put_back > 500 && harmless < put_back / 10, "{put_back} {left} {harmless}");
+    assert!(put_back > 300 && harmless < put_back / 10, "{put_back} {left} {harmless}");
 }
 
 #[test]
@@ -243,37 +266,89 @@ fn nothing_is_written_to_a_file_that_was_there_and_no_directory_is_made_in_the_l
 }
 
 /// One sync does nothing, one change of a name comes after the next one, new files keep our owner, times and attributes are lost:
-/// each of these, anywhere in any run, must be noticed by what the tests above look at.
+/// each of these, anywhere in any run or undo, must be noticed by what the tests above look at.
 #[test]
+#[ignore = "a campaign of some minutes"]
 fn every_sync_and_every_order_is_needed() {
     let mut killed: BTreeMap<String, bool> = BTreeMap::new();
     for scenario in all() {
         let expected = Expected::of(&scenario);
-        for (mutant, faults) in mutants(&scenario) {
-            let is_killed = killed.entry(mutant).or_default();
-            *is_killed = *is_killed || is_noticed(&scenario, &expected, &faults);
+        let sound = scenario.disk.with(Faults::default());
+        run(&sound, &scenario).unwrap();
+        check_durable(&sound, &scenario, &expected).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+        for (mutant, faults) in mutants(&scenario.disk, &|disk| drop(run(disk, &scenario))) {
+            if !killed.get(&mutant).is_some_and(|killed| *killed) {
+                killed.insert(mutant, is_noticed(&scenario, &expected, &faults));
+            }
+        }
+        let done = sound;
+        for (mutant, faults) in mutants(&done, &|disk| drop(undo_all(disk))) {
+            if !killed.get(&mutant).is_some_and(|killed| *killed) {
+                killed.insert(mutant, is_noticed_in_undo(&done, &scenario, &expected, &faults));
+            }
+        }
+        let end = |disk: &FaultFs| drop(end_all(disk, Disturbance::Refuse));
+        for stopped in scenario.disk.film(&Faults::default(), &|disk| drop(run(disk, &scenario))).iter().step_by(5) {
+            let left = stopped.after(Loss::Nothing);
+            for (mutant, faults) in mutants(&left, &end) {
+                if !killed.get(&mutant).is_some_and(|killed| *killed) {
+                    let look = |disk: &FaultFs, loss| verdict(disk, loss, &scenario, &expected);
+                    killed.insert(mutant, sweep(&left, &faults, MUTANT, &end, &look).is_err());
+                }
+            }
         }
     }
     let survivors: Vec<&String> = killed.iter().filter(|(_, killed)| !**killed).map(|(mutant, _)| mutant).collect();
-    eprintln!("{} of {} mutants killed", killed.len() - survivors.len(), killed.len());
-    assert!(survivors.is_empty(), "these survive:\n{survivors:#?}");
+    let unexpected: Vec<_> =
+        survivors.iter().filter(|name| !HARMLESS.iter().any(|(known, _)| name.starts_with(known))).collect();
+    eprintln!("{} of {} mutants killed, {} harmless", killed.len() - survivors.len(), killed.len(), HARMLESS.len());
+    assert!(unexpected.is_empty(), "these survive:\n{unexpected:#?}");
 }
 
+/// How mutants begin that do no harm, each with the reason.
+const HARMLESS: [(&str, &str); 4] = [
+    ("rename .index.swap -> .index after", "a broker completes the swap itself, whatever else has changed"),
+    ("rename .log.swap -> .log after rename new -> .log.deleted", "the same"),
+    ("rename new -> .log.swap after remove .log.cleaned", "a log without indexes: a swap that has not begun"),
+    (
+        "no sync directory in swap.rs after remove .timeindex.swap",
+        "without its offset index a broker rebuilds all of them",
+    ),
+];
+
+/// Every stop, and so many ways of losing that one of a few pending changes is hit alone.
+const MUTANT: Effort = Effort { seeds: 8, every: 1 };
+
 fn is_noticed(scenario: &Scenario, expected: &Expected, faults: &Faults) -> bool {
-    let whole = scenario.disk.with(faults.clone());
-    if run(&whole, scenario).is_err() || check_durable(&whole, scenario, expected).is_err() {
-        return true;
+    // Once more with originals that have not reached the disk: undo promises them all the same.
+    let unsynced = scenario.disk.with(faults.clone());
+    unsynced.forget_sync(&expected.replaced());
+    for whole in [scenario.disk.with(faults.clone()), unsynced] {
+        if run(&whole, scenario).is_err() || check_durable(&whole, scenario, expected).is_err() {
+            return true;
+        }
     }
     let body = |disk: &FaultFs| drop(run(disk, scenario));
     let look = |disk: &FaultFs, loss| verdict(disk, loss, scenario, expected);
-    sweep(&scenario.disk, faults, &body, &look).is_err()
+    sweep(&scenario.disk, faults, MUTANT, &body, &look).is_err()
 }
 
-/// What may go wrong in a run, each with a name: the line of segtool and what it was about. The same name in another scenario
-/// is the same mutant.
-fn mutants(scenario: &Scenario) -> Vec<(String, Faults)> {
-    let calm = scenario.disk.with(Faults::default());
-    run(&calm, scenario).unwrap();
+fn is_noticed_in_undo(done: &FaultFs, scenario: &Scenario, expected: &Expected, faults: &Faults) -> bool {
+    let whole = done.with(faults.clone());
+    let is_back = |loss| difference(&expected.old_time_free, &without_lock(state(&whole.after(loss)))).is_ok();
+    if undo_all(&whole).is_err() || ![Loss::Nothing, Loss::Everything, Loss::Some(1)].into_iter().all(is_back) {
+        return true;
+    }
+    let body = |disk: &FaultFs| drop(undo_all(disk));
+    let look = |disk: &FaultFs, _| undo_verdict(disk, scenario, expected);
+    sweep(done, faults, MUTANT, &body, &look).is_err()
+}
+
+/// What may go wrong while `body` works on a disk, each with a name: the line of segtool and what it was about. The same name in
+/// another scenario is the same mutant.
+fn mutants(disk: &FaultFs, body: &dyn Fn(&FaultFs)) -> Vec<(String, Faults)> {
+    let calm = disk.with(Faults::default());
+    body(&calm);
     let log = calm.log();
     let mut mutants = vec![
         ("owners and modes are ours".to_owned(), Faults { ignores_access: true, ..Faults::default() }),
@@ -282,8 +357,11 @@ fn mutants(scenario: &Scenario) -> Vec<(String, Faults)> {
     let is_name = |call: &Call| ["rename", "link", "remove"].contains(&call.name);
     let is_sync = |call: &Call| call.name.starts_with("sync");
     for (number, at) in (0..log.len()).filter(|at| is_sync(&log[*at])).enumerate() {
-        let before = log[..at].iter().rev().find(|call| !is_sync(call)).map(kind).unwrap_or_default();
-        let name = format!("no {} at {} after {before}", log[at].name, log[at].site);
+        let before = log[..at].iter().rev().find(|call| !is_sync(call));
+        let before = before.map(|call| if is_name(call) { kind(call) } else { call_kind(call).to_owned() });
+        let before = before.unwrap_or_default();
+        let file = log[at].site.split(':').next().unwrap_or_default();
+        let name = format!("no {} in {file} after {before}", log[at].name);
         mutants.push((name, Faults { lazy_sync: Some(number as u64), ..Faults::default() }));
     }
     let names: Vec<usize> = (0..log.len()).filter(|at| is_name(&log[*at])).collect();
@@ -295,6 +373,14 @@ fn mutants(scenario: &Scenario) -> Vec<(String, Faults)> {
         }
     }
     mutants
+}
+
+/// What a call that changes no name of a file was about.
+fn call_kind(call: &Call) -> &'static str {
+    match call.name {
+        "create" | "write" | "copy" | "clone" | "cut" | "xattr" | "mtime" => "new files",
+        other => other,
+    }
 }
 
 /// A call without what differs between files of a kind.

@@ -28,6 +28,7 @@ mod dump_kafka;
 mod findings;
 mod interop;
 mod json_contract;
+mod kill;
 mod legacy;
 mod locate;
 mod man;

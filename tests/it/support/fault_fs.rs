@@ -117,7 +117,8 @@ impl FaultFs {
             stopped: false,
             locks: BTreeMap::new(),
             next_handle: 1,
-            log: Vec::new(),
+            log: Rc::default(),
+            snapshots: None,
             unreadable: Vec::new(),
         };
         let body = Body::Directory { entries: BTreeMap::new(), durable: BTreeMap::new(), pending: Vec::new() };
@@ -130,8 +131,19 @@ impl FaultFs {
         let mut state = self.0.borrow().clone();
         state.faults = faults;
         (state.changes, state.calls, state.syncs, state.names) = (0, 0, 0, 0);
-        state.log.clear();
+        state.log = Rc::default();
         Self(Rc::new(RefCell::new(state)))
+    }
+
+    /// The disk before each call that changes something, and after the last, while `body` works on it.
+    pub(crate) fn film(&self, faults: &Faults, body: &dyn Fn(&Self)) -> Vec<Self> {
+        let disk = self.with(faults.clone());
+        disk.0.borrow_mut().snapshots = Some(Vec::new());
+        body(&disk);
+        let mut state = disk.0.borrow_mut();
+        let mut film = state.snapshots.take().unwrap_or_default();
+        film.push(state.clone());
+        film.into_iter().map(|state| Self(Rc::new(RefCell::new(state)))).collect()
     }
 
     /// The disk as the machine finds it after a crash.
@@ -139,24 +151,27 @@ impl FaultFs {
         let mut state = self.0.borrow().clone();
         let mut random = Random(if let Loss::Some(seed) = loss { seed } else { 0 });
         for node in state.nodes.values_mut() {
+            let is_safe = loss == Loss::Nothing
+                || match &node.body {
+                    Body::File { data, durable } => {
+                        durable.as_ref().is_some_and(|(bytes, looks)| bytes == data && *looks == node.looks)
+                    }
+                    Body::Directory { pending, .. } => pending.is_empty(),
+                    Body::Special(_) => true,
+                };
+            if is_safe {
+                continue;
+            }
+            let node = Rc::make_mut(node);
             match &mut node.body {
                 Body::File { data, durable } => lose_data(data, durable, &mut node.looks, loss, &mut random),
                 Body::Directory { entries, durable, pending } => {
-                    let mut kept = durable.clone();
                     for change in pending.drain(..) {
-                        let keep = match loss {
-                            Loss::Nothing => true,
-                            Loss::Everything => false,
-                            Loss::Some(_) => random.coin(),
-                        };
-                        if keep {
-                            apply(&mut kept, &change);
+                        if loss != Loss::Everything && random.coin() {
+                            apply(durable, &change);
                         }
                     }
-                    *entries = kept.clone();
-                    if loss != Loss::Nothing {
-                        *durable = kept;
-                    }
+                    *entries = durable.clone();
                 }
                 Body::Special(_) => {}
             }
@@ -167,7 +182,7 @@ impl FaultFs {
         state.stopped = false;
         state.late = None;
         state.locks.clear();
-        state.log.clear();
+        state.log = Rc::default();
         Self(Rc::new(RefCell::new(state)))
     }
 
@@ -240,6 +255,17 @@ impl FaultFs {
         apply(durable, &change);
     }
 
+    /// Nothing of these files has reached the disk yet.
+    pub(crate) fn forget_sync(&self, paths: &[PathBuf]) {
+        let mut state = self.0.borrow_mut();
+        for path in paths {
+            let inode = state.walk(path).unwrap();
+            if let Body::File { durable, .. } = &mut state.node_mut(inode).body {
+                *durable = None;
+            }
+        }
+    }
+
     /// Another process takes or gives back the lock on a file.
     pub(crate) fn lock_elsewhere(&self, path: &str, held: bool) {
         let mut state = self.0.borrow_mut();
@@ -309,7 +335,7 @@ impl FaultFs {
 
     /// The calls that changed something.
     pub(crate) fn log(&self) -> Vec<Call> {
-        self.0.borrow().log.clone()
+        self.0.borrow().log.to_vec()
     }
 
     /// Files that were visible below a log dir while the broker's user could not read them.

@@ -5,6 +5,7 @@
 //! * [`DamagedCase`]: one damaged log dir as a broker would find it at its start;
 //! * [`Tree`]: everything a command must not have changed;
 //! * [`run`]: the program in a process of its own, [`run_at`]: inside this one, [`CommandOutput`]: everything it said;
+//! * [`changing`]: the commands that change something, each with a log dir to change;
 //! * [`fault_fs`]: a disk in memory that fails, stops and loses what was not synced; [`start_model`]: a broker's start on it;
 //! * [`damage`]: ways to spoil a file, each named for what it does;
 //! * [`json`]: JSON and JSON Lines;
@@ -14,6 +15,7 @@
 
 #![allow(dead_code, unused_imports, reason = "a toolbox: each test takes what it needs")]
 
+pub(crate) mod changing;
 mod command;
 pub(crate) mod damage;
 mod damaged_case;

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::panic::Location;
 use std::path::{Component, Path};
+use std::rc::Rc;
 
 use segtool::store::{Access, EntryName, FileStat, NodeKind, Xattrs};
 
@@ -43,7 +44,7 @@ pub(super) struct Node {
 
 #[derive(Clone, Debug)]
 pub(super) struct State {
-    pub(super) nodes: BTreeMap<u64, Node>,
+    pub(super) nodes: BTreeMap<u64, Rc<Node>>,
     pub(super) next_inode: u64,
     pub(super) clock: i128,
     pub(super) faults: Faults,
@@ -56,7 +57,9 @@ pub(super) struct State {
     /// Inode and owner of locks; owner 0 is another process.
     pub(super) locks: BTreeMap<u64, u64>,
     pub(super) next_handle: u64,
-    pub(super) log: Vec<Call>,
+    pub(super) log: Rc<Vec<Call>>,
+    /// What the disk was before each call that changed something, where wanted.
+    pub(super) snapshots: Option<Vec<State>>,
     /// Files that a program was refused to find unsafe: a broker's user could not have read them at this moment.
     pub(super) unreadable: Vec<String>,
 }
@@ -117,6 +120,10 @@ impl State {
     #[track_caller]
     pub(super) fn change(&mut self, name: &'static str, target: impl fmt::Display) -> io::Result<()> {
         self.look()?;
+        if let Some(mut snapshots) = self.snapshots.take() {
+            snapshots.push(self.clone());
+            self.snapshots = Some(snapshots);
+        }
         if self.faults.stop_at == Some(self.changes) {
             self.stopped = true;
             return Err(io::Error::other("the machine has stopped"));
@@ -125,7 +132,7 @@ impl State {
         let caller = Location::caller();
         let file = caller.file().rsplit('/').next().unwrap_or_default();
         let site = format!("{file}:{}", caller.line());
-        self.log.push(Call { name, target: target.to_string(), site });
+        Rc::make_mut(&mut self.log).push(Call { name, target: target.to_string(), site });
         Ok(())
     }
 
@@ -134,7 +141,7 @@ impl State {
     }
 
     pub(super) fn node_mut(&mut self, inode: u64) -> &mut Node {
-        self.nodes.get_mut(&inode).unwrap()
+        Rc::make_mut(self.nodes.get_mut(&inode).unwrap())
     }
 
     pub(super) fn entries(&self, dir: u64) -> &BTreeMap<EntryName, u64> {
@@ -159,7 +166,7 @@ impl State {
         let inode = self.next_inode;
         self.next_inode += 1;
         let looks = Looks { uid: access.uid, gid: access.gid, mode: access.mode, mtime_ns: now, xattrs: Xattrs::new() };
-        self.nodes.insert(inode, Node { body, looks, ctime_ns: now });
+        self.nodes.insert(inode, Rc::new(Node { body, looks, ctime_ns: now }));
         inode
     }
 
@@ -271,6 +278,13 @@ pub(super) fn set_durably(state: &mut State, dir: u64, name: EntryName, inode: u
     durable.insert(name, inode);
 }
 
+/// Of a file that was never synced only owner and mode are sure: it had them before it had a name.
+fn never_synced(data: &mut Vec<u8>, looks: &mut Looks) {
+    data.clear();
+    looks.xattrs.clear();
+    looks.mtime_ns = 0;
+}
+
 pub(super) fn lose_data(
     data: &mut Vec<u8>,
     durable: &mut Option<(Vec<u8>, Looks)>,
@@ -278,12 +292,9 @@ pub(super) fn lose_data(
     loss: Loss,
     random: &mut Random,
 ) {
-    if loss == Loss::Nothing || durable.as_ref().is_some_and(|(bytes, then)| bytes == data && then == looks) {
-        return;
-    }
     match (&*durable, loss) {
         (Some((bytes, then)), Loss::Everything) => (*data, *looks) = (bytes.clone(), then.clone()),
-        (None, Loss::Everything) => data.clear(),
+        (None, Loss::Everything) => never_synced(data, looks),
         (known, _) => match random.next() % 3 {
             0 => {
                 // What was durable stays as far as it was not overwritten.
@@ -293,7 +304,7 @@ pub(super) fn lose_data(
             }
             1 => match known {
                 Some((bytes, then)) => (*data, *looks) = (bytes.clone(), then.clone()),
-                None => data.clear(),
+                None => never_synced(data, looks),
             },
             _ => {}
         },
