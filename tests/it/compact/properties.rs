@@ -255,6 +255,9 @@ fn hold_against_model(partition: &Partition, era: Era, rounds: &[Asked]) -> Resu
     let sandbox = written(partition);
     let directory = sandbox.join("random-0");
     let mut model = Model::of(partition, &modified);
+    // How far rounds have really cleaned. Who says that more is clean than is, loses values in every cleaner: a tombstone goes
+    // while what it hid stays.
+    let mut clean_until = 0;
     for asked in rounds {
         let bases: Vec<i64> = model.segments.iter().map(|segment| segment.base).collect();
         let first_dirty = bases.get(asked.dirty_from).copied().unwrap_or(0);
@@ -287,7 +290,10 @@ fn hold_against_model(partition: &Partition, era: Era, rounds: &[Asked]) -> Resu
             prop_assert_eq!((ours.base, ours.modified), (theirs.base, theirs.modified));
         }
         prop_assert_eq!(ours.len(), model.segments.len());
-        prop_assert_eq!(model.last_values(), before, "the model itself loses a value");
+        if first_dirty <= clean_until {
+            prop_assert_eq!(model.last_values(), before, "the model itself loses a value");
+            clean_until = expected.map_or(clean_until, |round| clean_until.max(round.end));
+        }
         materialize(sandbox.path(), &cleaned);
     }
     Ok(())
