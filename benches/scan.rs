@@ -11,7 +11,6 @@
 
 mod measure;
 
-use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -19,39 +18,11 @@ use segtool::format::{Offset, crc};
 use segtool::logdir::{IoMode, LogScanner, SegmentFile};
 use segtool::ops::{SoundBatches, SoundItem};
 
-const BATCH: usize = 16 * 1024;
+use measure::log::{BATCH, batch, write_segment};
+
 const BATCHES: usize = 32 * 1024;
 const READ: usize = 512 * 1024;
 const ROUNDS: usize = 9;
-
-/// A batch of magic 2 with one record that fills it.
-fn batch(base_offset: i64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(BATCH);
-    bytes.extend(base_offset.to_be_bytes());
-    bytes.extend(u32::try_from(BATCH - 12).unwrap().to_be_bytes());
-    bytes.extend(0i32.to_be_bytes());
-    bytes.push(2);
-    bytes.extend([0; 4]);
-    bytes.extend(0i16.to_be_bytes());
-    bytes.extend(0i32.to_be_bytes());
-    bytes.extend([1_700_000_000_000i64.to_be_bytes(); 2].concat());
-    bytes.extend((-1i64).to_be_bytes());
-    bytes.extend((-1i16).to_be_bytes());
-    bytes.extend((-1i32).to_be_bytes());
-    bytes.extend(1i32.to_be_bytes());
-    bytes.resize_with(BATCH, || 0x5a);
-    let sum = crc::crc32c(&bytes[21..]);
-    bytes[17..21].copy_from_slice(&sum.to_be_bytes());
-    bytes
-}
-
-fn write_segment(path: &Path) {
-    let mut file = std::io::BufWriter::with_capacity(BATCH, std::fs::File::create(path).unwrap());
-    for number in 0..BATCHES {
-        file.write_all(&batch(i64::try_from(number).unwrap())).unwrap();
-    }
-    file.flush().unwrap();
-}
 
 fn bare_loop(path: &Path) {
     let file = std::fs::File::open(path).unwrap();
@@ -95,7 +66,7 @@ fn main() {
     let directory = tempfile::tempdir().unwrap();
     let paths = [directory.path().join("a.log"), directory.path().join("b.log")];
     for path in &paths {
-        write_segment(path);
+        write_segment(path, 0, BATCHES);
     }
     let bytes = (BATCH * BATCHES) as u64;
     measure::compare(ROUNDS, || scan(&paths[0]), || bare_loop(&paths[0])).print("scan with CRC, 1 thread", bytes);

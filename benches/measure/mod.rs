@@ -1,5 +1,9 @@
 //! Honest ratios: two pieces of work in turn, round after round, in one process; the median of the rounds' ratios counts.
 
+#![allow(dead_code, reason = "each bench takes what it needs")]
+
+pub(crate) mod log;
+
 use std::time::{Duration, Instant};
 
 /// How the rounds of a comparison came out.

@@ -63,18 +63,16 @@ impl PartitionInput {
         }
     }
 
+    /// The bytes of all its logs.
+    pub(super) fn log_bytes(&self) -> u64 {
+        let logs = self.image.files().filter(|(name, _)| log_base(name).is_some());
+        logs.map(|(name, _)| self.image.size_of(name)).fold(0, u64::saturating_add)
+    }
+
     /// The segments that have a log, in order.
     pub(super) fn segments(self: &Arc<Self>) -> Vec<SegmentInput> {
-        let logs: Vec<(Offset, OsString)> = self
-            .image
-            .files()
-            .filter_map(|(name, _)| match FileName::parse(name) {
-                FileName::Segment { base, kind: FileKind::Log, suffix: FileSuffix::None } => {
-                    Some((base, name.to_os_string()))
-                }
-                _ => None,
-            })
-            .collect();
+        let logs: Vec<(Offset, OsString)> =
+            self.image.files().filter_map(|(name, _)| Some((log_base(name)?, name.to_os_string()))).collect();
         let next_bases = logs.iter().skip(1).map(|(base, _)| Some(*base)).chain([None]);
         logs.iter()
             .zip(next_bases)
@@ -90,6 +88,14 @@ impl PartitionInput {
                 },
             })
             .collect()
+    }
+}
+
+/// The base offset in the name of a log.
+fn log_base(name: &OsStr) -> Option<Offset> {
+    match FileName::parse(name) {
+        FileName::Segment { base, kind: FileKind::Log, suffix: FileSuffix::None } => Some(base),
+        _ => None,
     }
 }
 

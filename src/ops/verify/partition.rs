@@ -39,6 +39,8 @@ pub(super) struct PartitionOutcome {
 pub(super) struct PartitionFold {
     input: Arc<PartitionInput>,
     facts: DirectoryFacts,
+    /// The segments that come in, in order.
+    expected: Vec<SegmentInput>,
     segments: Vec<SegmentSummary>,
     places: Vec<Place>,
     producers: ProducerFold,
@@ -54,7 +56,8 @@ pub(super) struct PartitionFold {
 
 impl PartitionFold {
     pub(super) fn new(input: Arc<PartitionInput>, mut facts: DirectoryFacts) -> Self {
-        let first_base = input.segments().first().map(|segment| segment.context.base_offset);
+        let expected = input.segments();
+        let first_base = expected.first().map(|segment| segment.context.base_offset);
         let start = if first_base == Some(Offset(0)) { Knowledge::Whole } else { Knowledge::Partial };
         let mut snapshots = std::mem::take(&mut facts.snapshots);
         snapshots.sort_by_key(|snapshot| snapshot.offset);
@@ -64,6 +67,7 @@ impl PartitionFold {
             producers: ProducerFold::new(snapshots, start),
             input,
             facts,
+            expected,
             segments: Vec::new(),
             places: Vec::new(),
             epochs: EpochOrder::default(),
@@ -105,8 +109,7 @@ impl PartitionFold {
 
     /// The place and the surroundings of the segment whose batches come next.
     fn current(&self, of: Option<&SegmentInput>) -> (Place, SegmentContext) {
-        let segments = self.input.segments();
-        match of.or_else(|| segments.get(self.segments.len())) {
+        match of.or_else(|| self.expected.get(self.segments.len())) {
             Some(segment) => (self.input.place(&segment.name), segment.context),
             None => (self.input.directory_place(), self.context_of_directory()),
         }

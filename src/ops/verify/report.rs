@@ -1,6 +1,7 @@
 //! What a verification came to.
 
-use std::path::PathBuf;
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
 
 use super::context::Place;
 use crate::format::Offset;
@@ -192,10 +193,12 @@ pub struct Report {
 impl Report {
     /// Sorts and counts.
     pub(super) fn of(mut files: Vec<FileReport>, mut findings: Vec<Finding>, partitions: u64, is_live: bool) -> Self {
-        files.sort_by(|a, b| (&a.log_dir, &a.path).cmp(&(&b.log_dir, &b.path)));
+        files.sort_by(|a, b| path_order(&a.log_dir, &b.log_dir).then_with(|| path_order(&a.path, &b.path)));
         findings.sort_by(|a, b| {
-            let key = |finding: &Finding| (finding.location.clone(), finding.id, finding.severity);
-            key(a).cmp(&key(b)).then_with(|| (&a.expected, &a.found).cmp(&(&b.expected, &b.found)))
+            a.location
+                .cmp(&b.location)
+                .then_with(|| (a.id, a.severity).cmp(&(b.id, b.severity)))
+                .then_with(|| (&a.expected, &a.found).cmp(&(&b.expected, &b.found)))
         });
         findings.dedup();
         let mut summary = Summary { partitions, files: files.len() as u64, ..Summary::default() };
@@ -218,5 +221,28 @@ impl Report {
         let is_complete = files.iter().all(was_read)
             && !findings.iter().any(|f| matches!(f.id, FindingId::LimitReached | FindingId::LogUnreadableRange));
         Self { is_complete, is_live, files, findings, summary }
+    }
+}
+
+/// The order of paths, component by component. Much faster than that of `Path` where paths are plain.
+fn path_order(a: &Path, b: &Path) -> Ordering {
+    if a.as_os_str() == b.as_os_str() { Ordering::Equal } else { component_bytes(a).cmp(component_bytes(b)) }
+}
+
+/// The bytes of a path in which a separator comes before all else.
+fn component_bytes(path: &Path) -> impl Iterator<Item = u8> {
+    path.as_os_str().as_encoded_bytes().iter().map(|byte| if *byte == b'/' { 0 } else { *byte })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_ordered_by_their_components() {
+        let paths = ["a", "a/b", "a/c", "a-1/a", "a-1/b", "a-10/a", "a.b/a", "b", ""];
+        for (a, b) in paths.iter().flat_map(|a| paths.iter().map(move |b| (Path::new(a), Path::new(b)))) {
+            assert_eq!(path_order(a, b), a.cmp(b), "{} {}", a.display(), b.display());
+        }
     }
 }

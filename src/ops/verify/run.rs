@@ -171,6 +171,37 @@ enum Message {
     Segment(SegmentMessage),
 }
 
+/// Consecutive jobs that one worker does at a time: what small files cost is mostly the handing over.
+struct Bundle {
+    jobs: Vec<Job>,
+    bytes: u64,
+}
+
+impl Bundle {
+    /// The jobs in bundles, in order. A large job is one by itself.
+    fn of(jobs: impl Iterator<Item = (Job, u64)>) -> impl Iterator<Item = Self> {
+        let mut jobs = jobs.peekable();
+        std::iter::from_fn(move || {
+            let (first, bytes) = jobs.next()?;
+            let mut bundle = Self { jobs: vec![first], bytes };
+            while let Some((job, bytes)) = jobs.next_if(|(_, bytes)| bundle.has_room_for(*bytes)) {
+                bundle.jobs.push(job);
+                bundle.bytes = bundle.bytes.saturating_add(bytes);
+            }
+            Some(bundle)
+        })
+    }
+
+    fn has_room_for(&self, bytes: u64) -> bool {
+        self.jobs.len() < MOST_BUNDLED && self.bytes.saturating_add(bytes) <= MOST_BUNDLED_BYTES
+    }
+}
+
+/// Jobs of a bundle.
+const MOST_BUNDLED: usize = 64;
+/// Bytes of the logs of a bundle with more than one job.
+const MOST_BUNDLED_BYTES: u64 = 512 << 10;
+
 fn verify_partitions(
     partitions: Vec<Arc<PartitionInput>>,
     options: &Options,
@@ -178,17 +209,17 @@ fn verify_partitions(
     progress: &dyn Progress,
 ) -> Result<Vec<PartitionOutcome>, VerifyError> {
     for partition in &partitions {
-        for segment in partition.segments() {
-            progress.expect(partition.image.size_of(&segment.name));
-        }
+        progress.expect(partition.log_bytes());
     }
     let jobs = partitions.into_iter().flat_map(|partition| {
         let segments = partition.segments();
-        let scans = segments.into_iter().flat_map(|segment| scan::jobs_of(segment, options.stretch_bytes));
-        let scans = scans.map(|job| Job::Scan(Box::new(job)));
-        std::iter::once(Job::Directory(partition)).chain(scans.collect::<Vec<_>>())
+        let scans = segments.into_iter().flat_map(|segment| {
+            let bytes = segment.partition.image.size_of(&segment.name);
+            scan::jobs_of(segment, options.stretch_bytes).into_iter().map(move |job| (Job::Scan(Box::new(job)), bytes))
+        });
+        std::iter::once((Job::Directory(partition), 0)).chain(scans.collect::<Vec<_>>())
     });
-    let work = |job: Job, send: &mut dyn FnMut(Message)| match job {
+    let run_job = |job: Job, send: &mut dyn FnMut(Message)| match job {
         _ if progress.is_cancelled() => {}
         Job::Directory(partition) => {
             let facts = directory::check(&partition, options);
@@ -196,9 +227,18 @@ fn verify_partitions(
         }
         Job::Scan(job) => scan::run(*job, options, progress, &mut |message| send(Message::Segment(message))),
     };
+    let work = |bundle: Bundle, send: &mut dyn FnMut(Vec<Message>)| {
+        if bundle.bytes > MOST_BUNDLED_BYTES {
+            bundle.jobs.into_iter().for_each(|job| run_job(job, &mut |message| send(vec![message])));
+            return;
+        }
+        let mut messages = Vec::new();
+        bundle.jobs.into_iter().for_each(|job| run_job(job, &mut |message| messages.push(message)));
+        send(messages);
+    };
     let mut outcomes = Vec::new();
     let mut current: Option<PartitionFold> = None;
-    in_order(pool, jobs, &work, |message| match message {
+    let mut take = |message| match message {
         Message::Directory(partition, facts) => {
             outcomes.extend(current.take().map(PartitionFold::finish));
             current = Some(PartitionFold::new(partition, *facts));
@@ -208,7 +248,8 @@ fn verify_partitions(
                 fold.take(message, options);
             }
         }
-    });
+    };
+    in_order(pool, Bundle::of(jobs), &work, |messages| messages.into_iter().for_each(&mut take));
     outcomes.extend(current.take().map(PartitionFold::finish));
     if progress.is_cancelled() { Err(VerifyError::Cancelled) } else { Ok(outcomes) }
 }
