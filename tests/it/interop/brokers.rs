@@ -7,7 +7,7 @@ use crate::support::{Sandbox, json, packs};
 
 /// Compares what is served now with the recorded view; large values stand there as length and digest.
 #[track_caller]
-fn assert_serves(broker: &Broker, topic: &str, case: &Path) {
+pub(crate) fn assert_serves(broker: &Broker, topic: &str, case: &Path) {
     for (isolation, name) in [(Isolation::ReadUncommitted, "uncommitted"), (Isolation::ReadCommitted, "committed")] {
         let recorded = json::lines_of(&case.join(format!("truth/consumed-{topic}.{name}.jsonl")));
         let served = broker.consume_all(topic, isolation);

@@ -8,6 +8,7 @@
 
 mod broker;
 mod brokers;
+mod changed;
 pub(crate) mod kafka;
 mod shop;
 mod synthetic;
