@@ -11,7 +11,7 @@ public class Client {
     public static void main(String[] args) throws Exception {
         List<String> rest = List.of(args).subList(2, args.length);
         switch (args[0]) {
-            case "consume" -> consume(args[1], rest.get(0), rest.get(1));
+            case "consume" -> consume(args[1], rest.get(0), rest.subList(1, rest.size()));
             case "create" -> create(args[1], rest);
             case "create-for" -> createFor(args[1], rest);
             case "offsets" -> offsets(args[1], rest.get(0));
@@ -31,11 +31,11 @@ public class Client {
             .sorted(Comparator.comparing(TopicPartition::partition)).toList();
     }
 
-    /** All records of a topic, one JSON object a line; ends at the end offset of this isolation level. */
-    static void consume(String address, String topic, String isolation) {
+    /** All records of topics, one JSON object a line; ends at the end offset of this isolation level. */
+    static void consume(String address, String isolation, List<String> topics) {
         StringBuilder out = new StringBuilder();
         try (Consumer<byte[], byte[]> consumer = consumer(address, isolation)) {
-            for (TopicPartition partition : partitions(consumer, topic)) {
+            for (TopicPartition partition : topics.stream().flatMap(topic -> partitions(consumer, topic).stream()).toList()) {
                 consumer.assign(List.of(partition));
                 consumer.seekToBeginning(List.of(partition));
                 long end = consumer.endOffsets(List.of(partition)).get(partition);
@@ -54,7 +54,7 @@ public class Client {
     }
 
     static void line(StringBuilder out, ConsumerRecord<byte[], byte[]> record) {
-        out.append("{\"partition\":").append(record.partition()).append(",\"offset\":").append(record.offset())
+        out.append("{\"topic\":\"").append(record.topic()).append("\",\"partition\":").append(record.partition()).append(",\"offset\":").append(record.offset())
             .append(",\"timestamp\":").append(record.timestamp())
             .append(",\"timestampType\":\"").append(record.timestampType()).append('"')
             .append(",\"key\":").append(base64(record.key())).append(",\"value\":").append(base64(record.value()))

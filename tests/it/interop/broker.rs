@@ -1,5 +1,6 @@
 //! A broker and controller in one process on the loopback interface.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -65,9 +66,21 @@ impl Broker {
     }
 
     /// Serves copies of partition directories that come without cluster metadata, in a log dir made for them (empty
-    /// before): their topics are created, their files put in place, and the broker recovers every segment.
+    /// before): the broker recovers every segment.
     #[track_caller]
     pub(crate) fn serve(version: &str, log_dir: &Path, partitions: &[&Path], settings: &[(&str, &str)]) -> Self {
+        Self::adopt(version, log_dir, partitions, settings);
+        fs::remove_file(log_dir.join(".kafka_cleanshutdown")).unwrap();
+        for checkpoint in ["recovery-point-offset", "replication-offset", "log-start-offset", "cleaner-offset"] {
+            fs::write(log_dir.join(format!("{checkpoint}-checkpoint")), "0\n0\n").unwrap();
+        }
+        Self::start_with(version, log_dir_of(&log_dir), settings)
+    }
+
+    /// Makes a log dir (empty before) of a broker that knows the topics of these partition directories, stops the broker in
+    /// order, and puts copies of the directories in place of the empty ones.
+    #[track_caller]
+    pub(crate) fn adopt(version: &str, log_dir: &Path, partitions: &[&Path], settings: &[(&str, &str)]) {
         let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
         let broker = Self::start_with(version, log_dir_of(&log_dir), settings);
         let topics: Vec<String> = partitions.iter().map(|path| name(path)).collect();
@@ -87,11 +100,6 @@ impl Broker {
                 }
             }
         }
-        fs::remove_file(log_dir.join(".kafka_cleanshutdown")).unwrap();
-        for checkpoint in ["recovery-point-offset", "replication-offset", "log-start-offset", "cleaner-offset"] {
-            fs::write(log_dir.join(format!("{checkpoint}-checkpoint")), "0\n0\n").unwrap();
-        }
-        Self::start_with(version, log_dir_of(&log_dir), settings)
     }
 
     fn launch(version: &str, log_dirs: &[&Path], settings: &[(&str, &str)]) -> Self {
@@ -152,25 +160,39 @@ impl Broker {
     /// `timestampType`, `key` and `value` (base64 or null), `headers` (pairs), `leaderEpoch` (or null).
     #[track_caller]
     pub(crate) fn consume_all(&self, topic: &str, isolation: Isolation) -> Vec<Value> {
+        self.consume(&[topic], isolation).remove(topic).unwrap_or_default()
+    }
+
+    /// The same of several topics, by one consumer. A topic without records has no entry.
+    #[track_caller]
+    pub(crate) fn consume(&self, topics: &[&str], isolation: Isolation) -> BTreeMap<String, Vec<Value>> {
         let isolation = match isolation {
             Isolation::ReadUncommitted => "read_uncommitted",
             Isolation::ReadCommitted => "read_committed",
         };
-        json::lines(self.client("consume", &[topic, isolation]).as_bytes())
+        let args: Vec<&str> = std::iter::once(isolation).chain(topics.iter().copied()).collect();
+        let mut records: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for mut record in json::lines(self.client("consume", &args).as_bytes()) {
+            let topic = record.as_object_mut().unwrap().remove("topic").unwrap();
+            records.entry(topic.as_str().unwrap().to_owned()).or_default().push(record);
+        }
+        records
     }
 
     /// Lines of a start at which partitions were not taken as they lie there: something was missing, wrong, rebuilt, cut or
     /// deleted. The metadata log's own are left out: a broker loads it anew each time.
     pub(crate) fn complaints(log: &[String]) -> Vec<&str> {
-        let start = log.iter().take_while(|line| !line.contains("Kafka Server started")).map(String::as_str);
-        let is_complaint = |line: &&str| {
-            let of_logs = line.contains("storage.internals") || line.contains(" kafka.log.");
-            let is_loud = (line.contains(" WARN ") || line.contains(" ERROR ")) && !line.contains(" is deprecated");
-            // The snapshot at a log's start goes at every start: a producer state as of there is empty.
-            let is_work = ["Recovering unflushed segment", "Wrote producer snapshot", "Truncating", "Deleting"];
-            of_logs && (is_loud || is_work.iter().any(|words| line.contains(words)))
+        // The snapshot at a log's start goes at every start: a producer state as of there is empty.
+        let is_work = |line: &&str| {
+            ["Recovering unflushed segment", "Wrote producer snapshot"].iter().any(|words| line.contains(words))
         };
-        start.filter(|line| !line.contains("__cluster_metadata-0")).filter(is_complaint).collect()
+        let lines = log_loading(log).filter(|line| is_loud(line) || is_work(line));
+        lines.collect()
+    }
+
+    /// The same after an unclean stop, when every log is recovered: only what recovery cut or deleted.
+    pub(crate) fn losses(log: &[String]) -> Vec<&str> {
+        log_loading(log).filter(is_loud).collect()
     }
 
     /// SIGTERM; waits for the end. The whole log.
@@ -195,6 +217,19 @@ impl Drop for Broker {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// What the log layer says until the broker has started, but for the metadata log.
+fn log_loading(log: &[String]) -> impl Iterator<Item = &str> {
+    let start = log.iter().take_while(|line| !line.contains("Kafka Server started")).map(String::as_str);
+    let of_logs = start.filter(|line| line.contains("storage.internals.log.") || line.contains(" kafka.log."));
+    of_logs.filter(|line| !line.contains("__cluster_metadata-0"))
+}
+
+/// Warnings and errors, and deletions, which are told quietly.
+fn is_loud(line: &&str) -> bool {
+    let words = [" WARN ", " ERROR ", "Truncating", "Deleting"];
+    words.iter().any(|word| line.contains(word)) && !line.contains(" is deprecated")
 }
 
 fn log_dir_of<'a>(log_dir: &'a &'a Path) -> &'a [&'a Path] {
