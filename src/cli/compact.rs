@@ -11,7 +11,7 @@ use super::context::{Context, OutputFormat};
 use super::error::{CliError, Message};
 use super::exit::ExitStatus;
 use super::inputs::PathArgs;
-use super::mutate::{MutateArgs, Request};
+use super::mutate::{MutateArgs, Request, check_written};
 use super::start_settings::{BrokerArgs, start_settings};
 use crate::format::Offset;
 use crate::logdir::names::DirName;
@@ -107,7 +107,7 @@ pub fn run(args: &CompactArgs, context: &mut Context<'_>) -> Result<ExitStatus, 
         Ok(planned)
     };
     let (planned, carried) =
-        args.mutate.run_checked(&request, context, make, |planned| &planned.plan, |_| Ok(()), check_prepared)?;
+        args.mutate.run(&request, context, make, |planned| &planned.plan, |_| Ok(()), check_prepared)?;
     tell_of_memory(&planned, &options, context);
     let bytes = if format == OutputFormat::Json {
         render_json(&planned, &carried.head("compact")).map_err(|error| CliError::failed(error.to_string()))?
@@ -139,6 +139,7 @@ fn request(inputs: &[CompactInput], options: &CompactOptions) -> Request {
 
 /// The new logs must hold what the plan has counted.
 fn check_prepared(planned: &CompactPlan, prepared: &Prepared) -> Result<(), String> {
+    check_written(&planned.plan, prepared)?;
     let Place::Partition(directory) = &prepared.place else { return Ok(()) };
     let files = prepared.files.iter().map(|(name, path)| (name.as_os_str(), path.as_path()));
     recheck(planned, directory.as_os_str(), files).map_err(|error| error.to_string())

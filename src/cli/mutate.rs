@@ -12,6 +12,7 @@ use crate::logdir::names::CheckpointKind;
 use crate::logdir::{LockHolder, probe_lock};
 use crate::ops::apply::{changes_of, log_dirs_of};
 use crate::ops::plan::Plan;
+use crate::ops::written::check_bytes;
 use crate::render::plan::PlanHead;
 use crate::store::{
     BrokerLock, EntryName, LockTrust, OutputOptions, Place, PlanDigest, Prepared, RealFs, RunOptions, StoreError,
@@ -92,21 +93,9 @@ impl MutateArgs {
     }
 
     /// Makes a plan and carries it out as asked. With `--apply` the plan is made under the lock, so that it is still true when it is
-    /// carried out. `consent` may refuse a plan before anything is touched.
+    /// carried out. `consent` may refuse a plan before anything is touched; `check` looks at the new files of each directory as they
+    /// are on the disk, before they get their places, and its objection leaves everything as it was.
     pub fn run<P>(
-        &self,
-        request: &Request,
-        context: &mut Context<'_>,
-        plan: impl FnOnce(&mut Context<'_>) -> Result<P, CliError>,
-        as_plan: impl Fn(&P) -> &Plan,
-        consent: impl FnOnce(&P) -> Result<(), CliError>,
-    ) -> Result<(P, Carried), CliError> {
-        self.run_checked(request, context, plan, as_plan, consent, |_, _| Ok(()))
-    }
-
-    /// The same, where `check` looks at the new files of each directory before they get their places. Its objection leaves
-    /// everything as it was.
-    pub fn run_checked<P>(
         &self,
         request: &Request,
         context: &mut Context<'_>,
@@ -202,6 +191,11 @@ impl MutateArgs {
         }
         Ok((planned, Carried { mode: "apply", digest, undo_id }))
     }
+}
+
+/// New files must have the very bytes that were planned.
+pub fn check_written(plan: &Plan, prepared: &Prepared) -> Result<(), String> {
+    check_bytes(plan, prepared).map_err(|error| error.to_string())
 }
 
 fn take_locks(fs: &RealFs, args: &MutateArgs, request: &Request) -> Result<Vec<BrokerLock<RealFs>>, CliError> {

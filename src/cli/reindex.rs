@@ -7,7 +7,7 @@ use super::context::{Context, OutputFormat};
 use super::error::CliError;
 use super::exit::ExitStatus;
 use super::inputs::PathArgs;
-use super::mutate::{MutateArgs, Request};
+use super::mutate::{MutateArgs, Request, check_written};
 use super::plan_inputs::{MetadataLog, plan_inputs};
 use super::start_settings::{BrokerArgs, start_settings};
 use crate::ops::plan::Plan;
@@ -62,7 +62,7 @@ pub fn run(args: &ReindexArgs, context: &mut Context<'_>) -> Result<ExitStatus, 
         let progress = context.progress("reindex");
         plan(&inputs, &options, &pool, &*progress).map_err(refused)
     };
-    let (planned, carried) = args.mutate.run(&request, context, make, |planned| planned, |_| Ok(()))?;
+    let (planned, carried) = args.mutate.run(&request, context, make, |planned| planned, |_| Ok(()), check_written)?;
     let bytes = match format {
         OutputFormat::Json => {
             render_json(&planned, &carried.head("reindex")).map_err(|error| CliError::failed(error.to_string()))?

@@ -7,13 +7,14 @@ use super::context::{Context, OutputFormat};
 use super::error::CliError;
 use super::exit::ExitStatus;
 use super::inputs::PathArgs;
-use super::mutate::{MutateArgs, Request};
+use super::mutate::{MutateArgs, Request, check_written};
 use super::plan_inputs::{MetadataLog, plan_inputs};
 use super::start_settings::{BrokerArgs, start_settings};
 use crate::format::Offset;
 use crate::ops::preflight::Options;
-use crate::ops::retain::{Refusal, RetainError, RetainOptions, plan};
+use crate::ops::retain::{Refusal, RetainError, RetainOptions, RetainPlan, plan};
 use crate::render::retain::{Detail, render_human, render_json};
+use crate::store::Prepared;
 
 /// Delete segments by time, size and log start, as the broker's retention does
 ///
@@ -72,7 +73,8 @@ pub fn run(args: &RetainArgs, context: &mut Context<'_>) -> Result<ExitStatus, C
         let progress = context.progress("retain");
         plan(&inputs, &options, &retain, &pool, &*progress).map_err(refused)
     };
-    let (planned, carried) = args.mutate.run(&request, context, make, |planned| &planned.plan, |_| Ok(()))?;
+    let check = |planned: &RetainPlan, prepared: &Prepared| check_written(&planned.plan, prepared);
+    let (planned, carried) = args.mutate.run(&request, context, make, |planned| &planned.plan, |_| Ok(()), check)?;
     if format == OutputFormat::Json {
         let document = render_json(&planned, &carried.head("retain"));
         context.write(&document.map_err(|error| CliError::failed(error.to_string()))?)?;

@@ -367,11 +367,17 @@ impl PartitionImage {
 
     /// Opens a file for reading, whether it is on the disk or not.
     pub fn open(&self, name: &OsStr, mode: IoMode) -> Result<SegmentFile, ReadError> {
+        if let Some(file) = self.files.get(name) {
+            return self.open_content(name, &file.content, mode);
+        }
         let path = self.log_dir.join(&self.dir_name).join(name);
-        let Some(file) = self.files.get(name) else {
-            return Err(ReadError::io(&path, io::Error::from(io::ErrorKind::NotFound)));
-        };
-        let parts = match &file.content {
+        Err(ReadError::io(&path, io::Error::from(io::ErrorKind::NotFound)))
+    }
+
+    /// Opens bytes for reading whose files lie in this directory; errors call them `name`.
+    pub fn open_content(&self, name: &OsStr, content: &Content, mode: IoMode) -> Result<SegmentFile, ReadError> {
+        let path = self.log_dir.join(&self.dir_name).join(name);
+        let parts = match content {
             Content::Bytes(bytes) => vec![FilePart::Bytes(bytes.clone())],
             Content::Zeros(len) => vec![FilePart::Zeros(*len)],
             Content::Recipe(_) => return Err(ReadError::io(&path, io::Error::from(io::ErrorKind::Unsupported))),

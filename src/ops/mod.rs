@@ -33,6 +33,7 @@ pub mod retain;
 mod sound_batches;
 pub mod stat;
 pub mod verify;
+pub mod written;
 
 pub use damage::{Damage, DamageKind};
 pub use finding::{Fact, Finding, FindingId, Location, Repair, Severity};

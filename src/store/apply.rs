@@ -20,10 +20,16 @@ const SPARE_BYTES: u64 = 1 << 20;
 /// New files that are complete but not in their places yet.
 #[derive(Debug)]
 pub struct Prepared {
-    /// Which directory they will change.
+    /// The log dir that the changes are about.
+    pub log_dir: PathBuf,
+    /// Which directory of it they will change.
     pub place: Place,
+    /// The directory in which the new files wait: that one, or its double in an output.
+    pub directory: PathBuf,
     /// Each new file's name to be, and where it waits.
     pub files: Vec<(EntryName, PathBuf)>,
+    /// The bytes put aside, each by its name, and where they are.
+    pub aside: Vec<(EntryName, PathBuf)>,
 }
 
 /// How a run is carried out.

@@ -185,6 +185,7 @@ impl<F: Fs> Writer<'_, F> {
         let mut gone: BTreeSet<&EntryName> = BTreeSet::new();
         // What a later transaction says of a file holds.
         let mut contents: BTreeMap<&EntryName, (Content, Looks)> = BTreeMap::new();
+        let mut aside = Vec::new();
         for step in steps {
             match step {
                 Step::Create { name, content, looks } => {
@@ -207,7 +208,9 @@ impl<F: Fs> Writer<'_, F> {
                     contents.remove(name);
                     gone.insert(name);
                 }
-                Step::Quarantine { name, content } => self.quarantine(&double, place, name, content)?,
+                Step::Quarantine { name, content } => {
+                    aside.extend(self.quarantine(&double, place, name, content)?.map(|path| (name.clone(), path)));
+                }
             }
         }
         for (name, stat) in &double.files {
@@ -222,7 +225,14 @@ impl<F: Fs> Writer<'_, F> {
             self.make(&double, name, content, looks, written)?;
             files.push(((*name).clone(), double.target_path.join(name)));
         }
-        (self.options.check)(&Prepared { place: place.clone(), files })
+        let prepared = Prepared {
+            log_dir: self.changes.log_dir.clone(),
+            place: place.clone(),
+            directory: double.target_path.clone(),
+            files,
+            aside,
+        };
+        (self.options.check)(&prepared)
             .map_err(|because| StoreError::new(&double.target_path, StoreErrorKind::Rejected { because }))?;
         let fs = self.fs;
         let time = fs.set_dir_mtime(&double.target, double.source_stat.mtime_ns);
@@ -278,12 +288,12 @@ impl<F: Fs> Writer<'_, F> {
         place: &Place,
         name: &EntryName,
         content: &Content,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<PathBuf>, StoreError> {
         let fs = self.fs;
         let target = self.options.target;
         let Some(root_name) = target.file_name().and_then(EntryName::new).map(|name| name.with_suffix(".quarantine"))
         else {
-            return Ok(());
+            return Ok(None);
         };
         let parent_path = target.parent().unwrap_or(target);
         let mut path = parent_path.to_path_buf();
@@ -301,6 +311,7 @@ impl<F: Fs> Writer<'_, F> {
         let access = Access { uid: stat.uid, gid: stat.gid, mode: 0o600 };
         let shop = Workshop { dir: &dir, path: &path, ..self.shop(double) };
         shop.write(&NewFile { name, access, xattrs: &Xattrs::new(), mtime_ns: None }, content)?;
-        fs.sync_dir(&dir).at(&path, "syncing a directory")
+        fs.sync_dir(&dir).at(&path, "syncing a directory")?;
+        Ok(Some(path.join(name)))
     }
 }

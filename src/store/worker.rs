@@ -14,6 +14,9 @@ use super::step::{Content, Looks, Mtime, Place, Step, Transaction};
 use super::survey::Survey;
 use super::swap::{Ground, arrange};
 
+/// The directory of a journal for bytes that no file keeps.
+const QUARANTINE: &str = "quarantine";
+
 /// One run at work.
 pub(crate) struct Worker<'a, F: Fs> {
     pub(crate) fs: &'a F,
@@ -67,13 +70,27 @@ impl<'a, F: Fs> Worker<'a, F> {
         self.watch.check(self.lock.log_dir())?;
         let survey = Survey::of(self.fs, self.lock.dir(), self.lock.log_dir(), transaction)?;
         let record = self.prepare(&survey, transaction)?;
-        let waiting = |entry: &Entry| Some((entry.name.clone(), survey.path.join(entry.waiting.as_ref()?)));
-        let files = record.entries.iter().filter(|entry| entry.action != Action::Guard).filter_map(waiting).collect();
-        check(&Prepared { place: record.place.clone(), files })
+        check(&self.prepared(&survey, transaction, &record))
             .map_err(|because| StoreError::new(&survey.path, StoreErrorKind::Rejected { because }))?;
         self.watch.check(&survey.path)?;
         self.carry_out(Direction::Forward, &survey.dir, &survey.path, &record)?;
         Ok(record)
+    }
+
+    fn prepared(&self, survey: &Survey<F>, transaction: &Transaction, record: &Record) -> Prepared {
+        let aside = self.kept_path(QUARANTINE, &record.place);
+        let put_aside = |step: &Step| match step {
+            Step::Quarantine { name, .. } => Some((name.clone(), aside.join(name))),
+            _ => None,
+        };
+        let waiting = |entry: &Entry| Some((entry.name.clone(), survey.path.join(entry.waiting.as_ref()?)));
+        Prepared {
+            log_dir: self.lock.log_dir().to_path_buf(),
+            place: record.place.clone(),
+            directory: survey.path.clone(),
+            files: record.entries.iter().filter(|entry| entry.action != Action::Guard).filter_map(waiting).collect(),
+            aside: transaction.steps.iter().filter_map(put_aside).collect(),
+        }
     }
 
     /// Says what is about to happen, does it, and says that it has happened.
@@ -188,7 +205,7 @@ impl<'a, F: Fs> Worker<'a, F> {
                 entries.push(entry(Action::Remove, from, Some(before), None));
             }
             Step::Quarantine { name, content } => {
-                let aside = self.keep("quarantine", place)?;
+                let aside = self.keep(QUARANTINE, place)?;
                 let shop = self.workshop(&aside.dir, &aside.path, &survey.dir, &survey.path);
                 let new = NewFile { name, access: self.journal.access, xattrs: &Xattrs::new(), mtime_ns: None };
                 shop.write(&new, content)?;
@@ -284,6 +301,14 @@ impl<'a, F: Fs> Worker<'a, F> {
             saved = name.with_suffix(&format!(".{number}"));
         }
         Ok(saved)
+    }
+
+    /// The path of a directory of the journal for a place.
+    fn kept_path(&self, kind: &str, place: &Place) -> PathBuf {
+        match place {
+            Place::LogDir => self.journal.path.join(kind),
+            Place::Partition(name) => self.journal.path.join(kind).join(name),
+        }
     }
 
     /// Opens a directory of the journal for a place, making it durably where it is missing.

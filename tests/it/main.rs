@@ -36,6 +36,7 @@ mod plan_capacity;
 mod preflight;
 mod preflight_damage;
 mod readme;
+mod recheck;
 mod recorded_batches;
 mod reindex;
 mod repair;

@@ -12,6 +12,7 @@ mod companions;
 mod like_broker;
 mod options;
 mod plan;
+mod recheck;
 mod report;
 mod salvage;
 mod select;
@@ -21,4 +22,5 @@ mod topic_id;
 
 pub use options::{DeletedFiles, Mode, RepairError, RepairOptions};
 pub use plan::plan;
+pub use recheck::{RecheckError, recheck};
 pub use report::{PartitionRepair, RepairPlan, SetAside, StartAfter};

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use super::options::Mode;
+use super::start::Surroundings;
 use crate::format::{Offset, Position};
 use crate::ops::plan::Plan;
 use crate::ops::preflight::Outcome;
@@ -66,6 +68,8 @@ pub struct PartitionRepair {
     pub set_aside: Vec<SetAside>,
     /// What the next start does to the result.
     pub start: StartAfter,
+    /// What the log dir will say of the partition; `None` where a broker's start leaves it alone.
+    pub(super) around: Option<Surroundings>,
 }
 
 impl PartitionRepair {
@@ -78,6 +82,8 @@ impl PartitionRepair {
 /// A plan, and what it comes to for each of its partitions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RepairPlan {
+    /// Which directories it makes.
+    pub mode: Mode,
     /// What changes.
     pub plan: Plan,
     /// In the order of the plan's partitions.

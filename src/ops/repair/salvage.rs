@@ -8,23 +8,21 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::arrange::{Segment, arrange, build, log_end};
-use super::checkpoints::{LogBounds, Stored, fit, fitted, key_of};
+use super::checkpoints::{LogBounds, Stored, fitted, key_of};
 use super::companions::Companions;
 use super::like_broker::first_base;
-use super::options::{RepairError, RepairOptions};
+use super::options::{Mode, RepairError, RepairOptions};
 use super::report::{PartitionRepair, RepairPlan, SetAside};
 use super::select::{Selection, select};
 use super::source::{Contents, Excluded, Origin, Source, SourceReader, list};
-use super::start::predict;
+use super::start::{Checks, Surroundings, shutdown_of};
 use super::topic_id::{heal, known_ids};
 use crate::format::{Offset, Position, Uuid};
 use crate::logdir::names::{CheckpointKind, DirName, FileKind, FileName, FileSuffix};
 use crate::logdir::{Input, LogDir};
 use crate::ops::broker::Rules;
-use crate::ops::broker::load::Shutdown;
 use crate::ops::plan::{Accounting, PartitionPlan, Plan, PlanInput, PlanReason, Quarantined};
-use crate::ops::preflight::{Compaction, PartitionStart};
-use crate::ops::verify::{self, PartitionInput};
+use crate::ops::verify;
 use crate::ops::{Finding, FindingId, PartitionImage, Progress, RecordReader, Severity};
 
 /// How often a result is made anew, before what is still refused is told instead.
@@ -39,6 +37,7 @@ pub(super) fn plan_salvage(
 ) -> Result<RepairPlan, RepairError> {
     let rules = Rules::of(options.start.version);
     let mut planned = RepairPlan {
+        mode: Mode::Salvage,
         plan: Plan {
             version: options.start.version,
             is_recorded: rules.is_recorded,
@@ -67,15 +66,6 @@ struct Salvage<'a> {
     topic_ids: BTreeMap<String, Uuid>,
 }
 
-/// What the log dir says of a partition.
-struct Surroundings {
-    name: DirName,
-    shutdown: Shutdown,
-    log_start: Option<Offset>,
-    recovery_point: Option<Offset>,
-    cleaned: Option<Offset>,
-}
-
 /// A partition's result.
 struct Salvaged {
     plan: PartitionPlan,
@@ -100,7 +90,7 @@ impl Salvage<'_> {
             let key = key_of(image.topic_partition());
             let around = Surroundings {
                 name: partition.kind().clone(),
-                shutdown: self.shutdown(),
+                shutdown: shutdown_of(self.log_dir, self.options),
                 log_start: log_starts.entries.get(&key).copied(),
                 recovery_point: recovery_points.entries.get(&key).copied(),
                 cleaned: cleaned.entries.get(&key).copied(),
@@ -122,36 +112,15 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    fn shutdown(&self) -> Shutdown {
-        let of_marker = if self.log_dir.has_clean_marker() { Shutdown::Clean } else { Shutdown::Unclean };
-        self.options.start.assume.unwrap_or(of_marker)
-    }
-
-    fn verify_options(&self) -> verify::Options {
-        verify::Options { io: self.options.start.io, now: Some(self.options.start.now), ..verify::Options::default() }
+    fn checks(&self) -> Checks<'_> {
+        Checks { options: self.options, pool: self.pool, progress: self.progress }
     }
 
     /// What is wrong with the log dir as it is.
     fn verify(&self) -> Result<Vec<Finding>, RepairError> {
         let inputs = [Input::LogDir(self.log_dir.clone())];
-        let report = verify::inspect(&inputs, &|_| true, &self.verify_options(), self.pool, self.progress)?;
+        let report = verify::inspect(&inputs, &|_| true, &self.checks().verify_options(), self.pool, self.progress)?;
         Ok(report.findings)
-    }
-
-    /// What is wrong with a partition as it would be.
-    fn verify_image(&self, image: &PartitionImage, around: &Surroundings) -> Result<Vec<Finding>, RepairError> {
-        let input = PartitionInput {
-            image: image.clone(),
-            directory: PartitionInput::directory_of(image.dir_name()),
-            shutdown: match around.shutdown {
-                Shutdown::Clean => verify::Shutdown::Clean,
-                Shutdown::Unclean => verify::Shutdown::Unclean,
-            },
-            is_cleaned: around.cleaned.is_some(),
-            log_start_offset: around.log_start,
-            known_end_offset: None,
-        };
-        Ok(verify::inspect_images(vec![input], &self.verify_options(), self.pool, self.progress)?.findings)
     }
 
     fn salvage(&self, before: PartitionImage, around: &Surroundings) -> Result<Salvaged, RepairError> {
@@ -184,7 +153,7 @@ impl Salvage<'_> {
                 }
             }
             if touched.is_empty() || rounds >= MOST_ROUNDS {
-                return self.finish(before, &sources, &contents, result, around);
+                return self.finish(before, &sources, &contents, result);
             }
             for source in touched {
                 if let Some(place) = contents.get_mut(source) {
@@ -225,12 +194,8 @@ impl Salvage<'_> {
             made.index(&mut image, &segments, &fresh);
             companions = Some(made);
         }
-        let fitted_around = Surroundings {
-            name: around.name.clone(),
-            log_start: around.log_start.and_then(|start| fit(CheckpointKind::LogStartOffset, start, &bounds)),
-            ..*around
-        };
-        let mut remaining = self.verify_image(&image, &fitted_around)?;
+        let around = around.fitted(&bounds);
+        let mut remaining = self.checks().verify(&image, &around)?;
         for _ in 0..3 {
             let wrong: BTreeSet<OsString> = remaining
                 .iter()
@@ -254,9 +219,9 @@ impl Salvage<'_> {
             if !changed {
                 break;
             }
-            remaining = self.verify_image(&image, &fitted_around)?;
+            remaining = self.checks().verify(&image, &around)?;
         }
-        Ok(Made { selection, segments, image, bounds, remaining })
+        Ok(Made { selection, segments, image, bounds, around, remaining })
     }
 
     fn finish(
@@ -265,26 +230,8 @@ impl Salvage<'_> {
         sources: &[Source],
         contents: &[Contents],
         made: Made,
-        around: &Surroundings,
     ) -> Result<Salvaged, RepairError> {
-        let start = PartitionStart {
-            image: made.image.clone(),
-            name: around.name.clone(),
-            shutdown: around.shutdown,
-            recovery_point: around
-                .recovery_point
-                .and_then(|point| fit(CheckpointKind::RecoveryPoint, point, &made.bounds))
-                .unwrap_or(Offset(0)),
-            log_start: around
-                .log_start
-                .and_then(|start| fit(CheckpointKind::LogStartOffset, start, &made.bounds))
-                .unwrap_or(Offset(0)),
-            cleaned: match around.cleaned {
-                Some(offset) if offset > Offset(0) => Compaction::On,
-                _ => Compaction::Off,
-            },
-        };
-        let start = predict(&start, self.options, self.rules, self.progress)?;
+        let start = self.checks().predict(&made.image, &made.around)?;
         let mut plan = PartitionPlan { after: made.image, ..PartitionPlan::unchanged(before) };
         let set_aside = account(&mut plan, sources, contents, &made.selection, &made.segments);
         note_reasons(&mut plan, sources);
@@ -308,6 +255,7 @@ impl Salvage<'_> {
             records_lost,
             set_aside,
             start,
+            around: Some(made.around),
         };
         let remaining = made.remaining.into_iter().filter(|finding| finding.severity >= Severity::Warning).collect();
         Ok(Salvaged { plan, repair, bounds: made.bounds, remaining })
@@ -320,6 +268,7 @@ struct Made {
     segments: Vec<Segment>,
     image: PartitionImage,
     bounds: LogBounds,
+    around: Surroundings,
     remaining: Vec<Finding>,
 }
 
@@ -413,9 +362,7 @@ fn account(
         unkept.sort_by_key(|range| range.start);
         accounting.bytes_in = accounting.bytes_in.saturating_add(source.size_bytes);
         accounting.bytes_kept = accounting.bytes_kept.saturating_add(kept);
-        let of_pieces = contents.pieces.iter().map(|piece| piece.records);
-        let of_rejected = contents.rejected.iter().map(|rejected| rejected.records);
-        let records_in = of_pieces.chain(of_rejected).fold(0, u64::saturating_add);
+        let records_in = contents.records();
         let records_out = unkept.iter().map(|range| range.records).fold(0, u64::saturating_add);
         accounting.records_in = accounting.records_in.saturating_add(records_in);
         accounting.records_kept = accounting.records_kept.saturating_add(records_in.saturating_sub(records_out));

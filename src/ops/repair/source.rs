@@ -86,6 +86,14 @@ pub(super) struct Contents {
     pub(super) rejected: Vec<Rejected>,
 }
 
+impl Contents {
+    /// Records of all sound batches.
+    pub(super) fn records(&self) -> u64 {
+        let of_pieces = self.pieces.iter().map(|piece| piece.records);
+        of_pieces.chain(self.rejected.iter().map(|rejected| rejected.records)).fold(0, u64::saturating_add)
+    }
+}
+
 /// Sound batches that something else is wrong with, by file and place.
 pub(super) type Excluded = BTreeMap<(usize, Position), FindingId>;
 
@@ -194,7 +202,31 @@ impl SourceReader<'_> {
     }
 }
 
-fn piece_of(source: usize, batch: &Scanned<'_>, records: &mut RecordReader) -> Piece {
+/// Bytes of log files in use, and records of the sound batches in them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct LogCounts {
+    pub(super) bytes: u64,
+    pub(super) records: u64,
+}
+
+/// Counts what a directory holds.
+pub(super) fn count_records(
+    image: &PartitionImage,
+    io: IoMode,
+    progress: &dyn Progress,
+) -> Result<LogCounts, ReadError> {
+    let sources = list(image);
+    let mut reader = SourceReader { image, sources: &sources, io, progress, records: RecordReader::default() };
+    let mut counts = LogCounts::default();
+    for (index, source) in sources.iter().enumerate().filter(|(_, source)| source.origin == Origin::Live) {
+        counts.bytes = counts.bytes.saturating_add(source.size_bytes);
+        counts.records = counts.records.saturating_add(reader.read(index, &Excluded::new())?.records());
+    }
+    Ok(counts)
+}
+
+/// A batch as a piece of its own.
+pub(super) fn piece_of(source: usize, batch: &Scanned<'_>, records: &mut RecordReader) -> Piece {
     let header = batch.header();
     let (mut first, mut count) = (header.base_offset, 1);
     if let Some(stated) = header.records_count {
