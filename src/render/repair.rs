@@ -7,7 +7,7 @@ use super::plan::{PlanDto, PlanHead, push_checkpoint, push_steps};
 use super::units::{bytes_binary, count};
 use super::untrusted::untrusted;
 use crate::ops::plan::PartitionPlan;
-use crate::ops::repair::{PartitionRepair, RepairPlan, SetAside};
+use crate::ops::repair::{Mode, PartitionRepair, RepairPlan, SetAside};
 
 #[derive(Serialize)]
 struct RepairDto {
@@ -91,7 +91,7 @@ pub fn render_human(planned: &RepairPlan, head: &PlanHead<'_>) -> Vec<u8> {
     for (plan, repair) in planned.plan.partitions.iter().zip(&planned.repairs) {
         if !plan.changes().is_empty() || !repair.start.is_good() {
             touched += 1;
-            push_partition(&mut out, plan, repair);
+            push_partition(&mut out, planned.mode, plan, repair);
         }
     }
     for checkpoint in &planned.plan.checkpoints {
@@ -102,7 +102,7 @@ pub fn render_human(planned: &RepairPlan, head: &PlanHead<'_>) -> Vec<u8> {
     out.into_bytes()
 }
 
-fn push_partition(out: &mut String, plan: &PartitionPlan, repair: &PartitionRepair) {
+fn push_partition(out: &mut String, mode: Mode, plan: &PartitionPlan, repair: &PartitionRepair) {
     let name = untrusted(plan.before.dir_name().as_encoded_bytes());
     let accounting = &plan.accounting;
     out.push_str(&format!("{name}: offsets {} to {} afterwards\n", repair.log_start, repair.log_end));
@@ -110,13 +110,15 @@ fn push_partition(out: &mut String, plan: &PartitionPlan, repair: &PartitionRepa
     for range in &repair.set_aside {
         push_set_aside(out, range);
     }
+    let gone = if mode == Mode::Salvage { "put aside" } else { "dropped" };
     out.push_str(&format!(
-        "  bytes {} in = {} kept + {} put aside; records {} in, {} kept\n",
+        "  bytes {} in = {} kept + {} {gone}; records {} in = {} kept + {} {gone}\n",
         count(accounting.bytes_in),
         count(accounting.bytes_kept),
-        count(accounting.bytes_quarantined),
+        count(accounting.bytes_in.saturating_sub(accounting.bytes_kept)),
         count(accounting.records_in),
         count(accounting.records_kept),
+        count(accounting.records_in.saturating_sub(accounting.records_kept)),
     ));
     for (first, last) in &plan.gaps {
         out.push_str(&format!("  offsets {first} to {last} are missing: consumers and followers skip them\n"));

@@ -79,6 +79,16 @@ fn the_broker_s_own_recovery_is_reproduced() {
             continue;
         }
         compared += 1;
+        for partition in output.json()["partitions"].as_array().unwrap() {
+            let number = |name: &str| partition["accounting"][name].as_u64().unwrap();
+            let dropped = |name: &str| {
+                let ranges = partition["set_aside"].as_array().unwrap().iter();
+                ranges.map(|range| range[name].as_u64().unwrap()).sum::<u64>()
+            };
+            assert_eq!(number("bytes_in"), number("bytes_kept") + dropped("size_bytes"), "{name}: {partition}");
+            assert_eq!(number("records_in"), number("records_kept") + dropped("records"), "{name}: {partition}");
+            assert!(partition["records_lost"].as_u64().unwrap() <= number("records_in"), "{name}: {partition}");
+        }
         for file in files_below(&after) {
             let text = file.to_str().unwrap();
             let is_live = text.contains('/') && !text.contains("-delete/") && !text.contains("-stray/");
