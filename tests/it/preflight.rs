@@ -241,6 +241,19 @@ fn a_padded_time_index_makes_retention_delete_young_records() {
     assert_eq!(report.summary.records_misled, partition.records_misled());
 }
 
+/// Seen of 2.8.2, 3.9.1 and 4.4.0: the search begins at the start of the file and finds no batch that reaches the entry's offset.
+#[test]
+fn after_a_clean_stop_an_index_entry_with_a_negative_position_moves_the_log_end_to_the_base() {
+    for version in VERSIONS {
+        let case = damaged_case("index-random-bytes", Start::Clean);
+        let index = case.sandbox.join("plain-0/00000000000000000060.index");
+        std::fs::write(index, [1000_i32.to_be_bytes(), (-691_366_397_i32).to_be_bytes()].concat()).unwrap();
+        let report = predict(&case, version);
+        assert_eq!(fatal_of(&report), "loaded", "{version}");
+        assert_eq!(served(&report)[0].log_end_offset_after.0, 60, "{version}");
+    }
+}
+
 /// Logs of one file each, made byte by byte, and every segment recovered.
 #[test]
 fn recorded_starts_over_odd_logs_are_predicted_file_by_file() {

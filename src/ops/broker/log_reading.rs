@@ -45,8 +45,6 @@ pub(super) enum WalkStop {
     SizeTooSmall(Position),
     /// The file ends inside the header of a batch that is said to be shorter than that (`KafkaException`).
     HeaderCut(Position),
-    /// A position below 0 (`IllegalArgumentException`).
-    NegativePosition,
     /// A legacy wrapper that cannot be decoded.
     Undecodable(Position),
     /// The bytes cannot be read.
@@ -60,7 +58,6 @@ impl WalkStop {
             Self::SizeTooSmall(position) => LoadStop::fails(FindingId::BatchLengthInvalid, file, position),
             Self::HeaderCut(position) => LoadStop::fails(FindingId::BatchTornTail, file, position),
             Self::Undecodable(position) => LoadStop::fails(FindingId::BatchPayloadUndecodable, file, position),
-            Self::NegativePosition => LoadStop::fails(FindingId::OffsetIndexEntryWrong, file, None),
             Self::Unreadable(error) => match error.kind {
                 crate::logdir::ReadErrorKind::IoAt { position, .. } => {
                     LoadStop::fails(FindingId::LogUnreadableRange, file, position)
@@ -207,9 +204,9 @@ impl<'a> SegmentReader<'a> {
     /// `LogSegment.translateOffset`: the batch at which a read of `target` begins.
     pub(super) fn translate(&self, target: Offset, records: &mut RecordReader) -> Result<Option<RawBatch>, WalkStop> {
         let start = match OffsetIndex::new(self.base, self.index).lookup(target) {
-            Some((_, entry)) if entry.stored_position() < 0 => return Err(WalkStop::NegativePosition),
-            Some((_, entry)) => entry.position,
-            None => Position(0),
+            // A broker never starts before the file: `Math.max(mapping.position, 0)`.
+            Some((_, entry)) if entry.stored_position() >= 0 => entry.position,
+            Some(_) | None => Position(0),
         };
         let mut walk = HeaderWalk::over(self.log, start, self.log.end());
         match self.search {
