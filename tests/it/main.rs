@@ -31,6 +31,7 @@ mod json_contract;
 mod kill;
 mod legacy;
 mod locate;
+mod lock;
 mod man;
 mod plan_capacity;
 mod preflight;
