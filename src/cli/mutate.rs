@@ -301,9 +301,10 @@ fn hint_of(error: &StoreError) -> Option<&'static str> {
         StoreErrorKind::ForeignOwner { .. } => "chown the file, if it belongs there",
         StoreErrorKind::ReadOnly { .. } => "chmod u+w the file, if it may be changed",
         StoreErrorKind::Frozen => "chattr -ia the file, if it may be changed",
-        StoreErrorKind::WrongKind { found: "a symbolic link", .. } => {
+        StoreErrorKind::WrongKind { expected: "a directory", found: "a symbolic link" } => {
             "name the real directory; segtool writes through no link"
         }
+        StoreErrorKind::WrongKind { .. } => "move it out of the log dir, or put a file in its place",
         StoreErrorKind::NoSuchRun { .. } => "`segtool undo LOGDIR` lists the runs",
         _ => return None,
     })

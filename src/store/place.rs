@@ -118,6 +118,10 @@ fn refused(path: &Path, because: impl Into<String>) -> StoreError {
     StoreError::new(path, StoreErrorKind::UndoDirectory { because: because.into() })
 }
 
+fn no_directory(path: &Path, found: NodeKind) -> StoreError {
+    refused(path, format!("it is {}", found.name()))
+}
+
 /// Opens the directory of journals, making it where it is missing.
 pub(crate) fn open_undo_dir<F: Fs>(
     fs: &F,
@@ -145,7 +149,7 @@ pub(crate) fn open_undo_dir<F: Fs>(
             fs.sync_dir(&parent).map_err(io)?;
         }
         Some(stat) if stat.kind != NodeKind::Directory => {
-            return Err(refused(&path, format!("it is {}", stat.kind.name())));
+            return Err(no_directory(&path, stat.kind));
         }
         Some(stat) if stat.uid != fs.user() && stat.uid != lock.stat().uid => {
             return Err(refused(&path, format!("it belongs to user {}", stat.uid)));
@@ -210,12 +214,25 @@ pub(crate) fn clear_pointer<F: Fs>(fs: &F, lock: &BrokerLock<F>, id: &RunId) -> 
     fs.sync_dir(lock.dir()).at(lock.log_dir(), "syncing the log dir")
 }
 
+/// Opens the directory of journals to read it; `None` where there is none. Anything else in its place is refused by name.
+pub(crate) fn find_undo_dir<F: Fs>(fs: &F, undo_dir: &Path) -> Result<Option<F::Dir>, StoreError> {
+    let stands_there = || {
+        let parent = fs.open_dir(undo_dir.parent()?).ok()?;
+        fs.stat(&parent, &EntryName::new(undo_dir.file_name()?)?).ok()?
+    };
+    match fs.open_dir(undo_dir) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => match stands_there() {
+            Some(stat) if stat.kind != NodeKind::Directory => Err(no_directory(undo_dir, stat.kind)),
+            _ => Err(StoreError::io(undo_dir, "opening the directory of undo journals", error)),
+        },
+    }
+}
+
 /// Journals in a directory of journals, oldest first. A directory that is missing has none.
 pub fn list_runs<F: Fs>(fs: &F, undo_dir: &Path) -> Result<Vec<FoundRun>, StoreError> {
-    let dir = match fs.open_dir(undo_dir) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.at(undo_dir, "opening the directory of undo journals")?,
-    };
+    let Some(dir) = find_undo_dir(fs, undo_dir)? else { return Ok(Vec::new()) };
     let names = fs.list(&dir).at(undo_dir, "listing undo journals")?;
     let ids = names.iter().filter_map(|name| RunId::parse(name.as_os_str().to_str()?));
     let mut runs: Vec<FoundRun> = ids.map(|id| find_run(fs, &dir, undo_dir, id)).collect::<Result<_, _>>()?;
@@ -263,7 +280,16 @@ pub fn unfinished_runs<F: Fs>(
             Some(history) => undo_dir.is_none() || history.run.log_dir() == whole(lock.log_dir()),
             None => undo_dir.is_none(),
         };
-        known.extend(list_runs(fs, dir)?.into_iter().filter(of_log_dir));
+        let listed = match list_runs(fs, dir) {
+            // Where something else stands in the usual place, another one can be named.
+            Err(StoreError { kind: StoreErrorKind::UndoDirectory { .. }, .. })
+                if undo_dir.is_some_and(|d| d != dir) =>
+            {
+                continue;
+            }
+            other => other?,
+        };
+        known.extend(listed.into_iter().filter(of_log_dir));
     }
     let mut runs = Vec::new();
     let names = fs.list(lock.dir()).at(lock.log_dir(), "listing the log dir")?;

@@ -7,6 +7,7 @@ use super::error::{At, StoreError, StoreErrorKind};
 use super::fs::{EntryName, FileStat, Fs, NodeKind};
 use super::step::{Content, Mtime, Part, Place, Step, Transaction};
 use super::swap::{Role, active_base};
+use crate::logdir::names::FileName;
 
 /// A directory as it is before a transaction, with all its files that the transaction touches or copies from.
 pub(crate) struct Survey<F: Fs> {
@@ -132,6 +133,7 @@ impl<F: Fs> Survey<F> {
         }
         if transaction.place != Place::LogDir {
             survey.check_leftovers(&changed)?;
+            survey.check_kinds(fs)?;
         }
         Ok(survey)
     }
@@ -177,6 +179,22 @@ impl<F: Fs> Survey<F> {
             Some(name) => Err(StoreError::new(self.path.join(name), StoreErrorKind::Leftover)),
             None => Ok(()),
         }
+    }
+
+    /// Where something else stands under the name of a file, the plan knows less of the partition than a broker might: a pipe or a
+    /// link that leads nowhere reads like a segment that is not there. Directories with names of their own are nobody's.
+    fn check_kinds(&self, fs: &F) -> Result<(), StoreError> {
+        for name in self.names.iter().filter(|name| !self.found.contains_key(*name)) {
+            let path = self.path.join(name);
+            let Some(stat) = fs.stat(&self.dir, name).at(&path, "looking at a file")? else { continue };
+            let is_nobodys =
+                || stat.kind == NodeKind::Directory && FileName::parse(name.as_os_str()) == FileName::Unknown;
+            if stat.kind != NodeKind::Regular && !is_nobodys() {
+                let kind = StoreErrorKind::WrongKind { expected: "a regular file", found: stat.kind.name() };
+                return Err(StoreError::new(path, kind));
+            }
+        }
+        Ok(())
     }
 
     /// Whether the original may be kept by a second name for it: not where a broker that starts meanwhile would append to it.

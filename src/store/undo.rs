@@ -10,7 +10,8 @@ use super::fs::{Access, EntryName, Fs};
 use super::journal::{Direction, History, JOURNAL, Journal, Logged, Outcome, plain};
 use super::lock::BrokerLock;
 use super::place::{
-    FoundRun, RunId, RunState, UNDONE, clear_pointer, default_undo_dir, list_runs, set_pointer, unfinished_runs,
+    FoundRun, RunId, RunState, UNDONE, clear_pointer, default_undo_dir, find_undo_dir, list_runs, set_pointer,
+    unfinished_runs,
 };
 use super::record::{Action, Before, Entry, Identity, Order, Record};
 use super::step::Place;
@@ -69,12 +70,11 @@ pub fn end_all_unfinished<F: Fs>(
     for run in unfinished_runs(fs, lock, undo_dir)?.iter().rev() {
         endings.push((run.id.clone(), end_unfinished(fs, lock, run, disturbance, watch)?));
     }
-    if let Some(path) = default_undo_dir(lock.log_dir()) {
-        match fs.open_dir(&path) {
-            Ok(dir) => drop_if_empty(fs, dir, &path)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(StoreError::io(&path, "opening the directory of undo journals", error)),
-        }
+    // Whatever else may stand there was refused, or is not ours.
+    if let Some(path) = default_undo_dir(lock.log_dir())
+        && let Ok(Some(dir)) = find_undo_dir(fs, &path)
+    {
+        drop_if_empty(fs, dir, &path)?;
     }
     Ok(endings)
 }
@@ -379,10 +379,7 @@ pub fn remove_journal<F: Fs>(fs: &F, path: &Path) -> Result<(), StoreError> {
     let (Some(parent_path), Some(name)) = (path.parent(), name.and_then(EntryName::new)) else {
         return Ok(());
     };
-    let parent = match fs.open_dir(parent_path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        other => other.at(parent_path, "opening the directory of undo journals")?,
-    };
+    let Some(parent) = find_undo_dir(fs, parent_path)? else { return Ok(()) };
     if fs.stat(&parent, &name).at(path, "looking at an undo journal")?.is_some() {
         let dir = fs.open_subdir(&parent, &name).at(path, "opening an undo journal")?;
         // Nothing rests on this any more, so nothing is synced; what comes back after a power failure is removed the next time.

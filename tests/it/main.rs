@@ -34,6 +34,7 @@ mod locate;
 mod lock;
 mod man;
 mod plan_capacity;
+mod planted;
 mod preflight;
 mod preflight_damage;
 mod readme;
