@@ -254,6 +254,18 @@ fn after_a_clean_stop_an_index_entry_with_a_negative_position_moves_the_log_end_
     }
 }
 
+/// Seen of 2.8.2 and 3.9.1; 3.8 is the first that removes the file unread.
+#[test]
+fn a_malformed_epoch_file_beside_a_legacy_log_matters_to_brokers_that_read_it() {
+    for (version, outcome) in
+        [("2.8.2", "startup-fails"), ("3.7", "log-dir-offline"), ("3.8", "loaded"), ("3.9.1", "loaded")]
+    {
+        let case = damaged_case("v1-flip-record-byte", Start::Clean);
+        std::fs::write(case.sandbox.join("legacy-v1-0/leader-epoch-checkpoint"), "1\n0\n").unwrap();
+        assert_eq!(fatal_of(&predict(&case, version)), outcome, "{version}");
+    }
+}
+
 /// Logs of one file each, made byte by byte, and every segment recovered.
 #[test]
 fn recorded_starts_over_odd_logs_are_predicted_file_by_file() {

@@ -12,7 +12,7 @@ use super::failure::LoadStop;
 use super::log_reading::SegmentReader;
 use super::producers::ProducerState;
 use super::recover::{Recovered, Target, recover_segment};
-use super::rules::{BadFileOutcome, EpochsKept, IndexRecovery, SwapCompletion, TxnVersionCheck};
+use super::rules::{BadFileOutcome, EpochsKept, IndexRecovery, LegacyLeaderEpochs, SwapCompletion, TxnVersionCheck};
 use super::snapshots::{ProducerManager, Reload};
 use super::split::split_segment;
 use super::{segment_files, swap};
@@ -212,8 +212,12 @@ impl Loader<'_, '_> {
 
     fn read_epochs(&mut self) -> Result<(), LoadStop> {
         let name = OsStr::new(EPOCHS);
-        if self.environment.record_format == RecordFormat::Legacy {
+        let is_legacy = self.environment.record_format == RecordFormat::Legacy;
+        if is_legacy && self.environment.rules.legacy_leader_epochs == LegacyLeaderEpochs::Removed {
             self.image.remove(name);
+            return Ok(());
+        }
+        if is_legacy && !self.image.has(name) {
             return Ok(());
         }
         let Some(bytes) = self.image.read_small(name, MOST_TEXT_BYTES)? else {
@@ -228,8 +232,13 @@ impl Loader<'_, '_> {
                 _ => LoadStop::fails(malformed, name, None),
             }
         })?;
-        self.epochs = EpochHistory::from_lines(checkpoint.entries)
+        let epochs = EpochHistory::from_lines(checkpoint.entries)
             .map_err(|_| LoadStop::fails(FindingId::LeaderEpochOrder, name, None))?;
+        if is_legacy {
+            self.image.remove(name);
+        } else {
+            self.epochs = epochs;
+        }
         Ok(())
     }
 

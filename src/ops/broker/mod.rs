@@ -24,6 +24,6 @@ pub mod transactions;
 pub use environment::{LoadEnvironment, ProgressRef, RecordFormat};
 pub use failure::{FailureKind, LoadStop, StartFailure};
 pub use rules::{
-    AppendIndexing, BadFileOutcome, EpochsKept, FormatSetting, IndexRecovery, KafkaVersion, OffsetSearch,
-    RetentionOrder, Rules, StrayReplicas, SwapCompletion, TxnVersionCheck, UnknownVersion,
+    AppendIndexing, BadFileOutcome, EpochsKept, FormatSetting, IndexRecovery, KafkaVersion, LegacyLeaderEpochs,
+    OffsetSearch, RetentionOrder, Rules, StrayReplicas, SwapCompletion, TxnVersionCheck, UnknownVersion,
 };

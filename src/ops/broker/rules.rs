@@ -90,6 +90,15 @@ pub enum OffsetSearch {
     LookAhead,
 }
 
+/// What a start does with `leader-epoch-checkpoint` beside a log in a format before 2 (`UnifiedLog.maybeCreateLeaderEpochCache`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LegacyLeaderEpochs {
+    /// It is read, so that one that cannot be read matters, and removed (up to 3.7).
+    ReadAndRemoved,
+    /// It is removed unread (3.8).
+    Removed,
+}
+
 /// How an interrupted swap is finished at start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwapCompletion {
@@ -188,6 +197,8 @@ pub struct Rules {
     pub txn_version_check: TxnVersionCheck,
     /// What an unreadable `leader-epoch-checkpoint` does.
     pub bad_leader_epochs: BadFileOutcome,
+    /// What becomes of that file beside a log in a format without epochs.
+    pub legacy_leader_epochs: LegacyLeaderEpochs,
     /// What an unreadable `partition.metadata` does.
     pub bad_partition_metadata: BadFileOutcome,
     /// The largest version of `partition.metadata` that is accepted.
@@ -225,6 +236,11 @@ impl Rules {
             retention_order: if since(3, 0) { RetentionOrder::StartSizeTime } else { RetentionOrder::TimeSizeStart },
             txn_version_check: if since(4, 4) { TxnVersionCheck::Whole } else { TxnVersionCheck::HighByte },
             bad_leader_epochs: bad_file,
+            legacy_leader_epochs: if since(3, 8) {
+                LegacyLeaderEpochs::Removed
+            } else {
+                LegacyLeaderEpochs::ReadAndRemoved
+            },
             bad_partition_metadata: bad_file,
             newest_partition_metadata: if since(3, 0) { i32::MAX } else { 0 },
             index_recovery: if since(3, 0) { IndexRecovery::WithEpochs } else { IndexRecovery::WithoutEpochs },

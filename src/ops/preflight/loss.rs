@@ -113,7 +113,9 @@ impl<'a> Accountant<'a> {
         }
         let from = match stays {
             Stays::All => {
-                self.loss.truncated_bytes += log.size_bytes.saturating_sub(after.size_of(&log.name));
+                if after.has(&log.name) {
+                    self.loss.truncated_bytes += log.size_bytes.saturating_sub(after.size_of(&log.name));
+                }
                 return Ok(());
             }
             Stays::Prefix(size) => {
