@@ -10,6 +10,7 @@ mod broker;
 mod brokers;
 mod changed;
 pub(crate) mod kafka;
+mod loaded;
 mod salvaged;
 mod shop;
 mod synthetic;
