@@ -63,11 +63,7 @@ fn numbers(line: &str) -> Vec<u64> {
 }
 
 fn of_numbers(numbers: &[u64]) -> Cost {
-    Cost {
-        wall: Duration::from_nanos(numbers[0]),
-        processor: Duration::from_nanos(numbers[1]),
-        memory_bytes: None,
-    }
+    Cost { wall: Duration::from_nanos(numbers[0]), processor: Duration::from_nanos(numbers[1]), memory_bytes: None }
 }
 
 /// Costs of the same work, ours and theirs, round by round.

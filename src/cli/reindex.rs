@@ -11,7 +11,7 @@ use super::mutate::{MutateArgs, Request, check_written};
 use super::plan_inputs::{MetadataLog, plan_inputs};
 use super::start_settings::{BrokerArgs, start_settings};
 use crate::ops::plan::Plan;
-use crate::ops::reindex::{Extent, Leftovers, ReindexError, ReindexOptions, plan};
+use crate::ops::reindex::{DEFAULT_PART_BYTES, Extent, Leftovers, ReindexError, ReindexOptions, plan};
 use crate::render::reindex::{render_human, render_json};
 
 /// Rebuild indexes and producer snapshots from the log
@@ -91,6 +91,7 @@ fn options(args: &ReindexArgs, context: &mut Context<'_>) -> Result<ReindexOptio
         producer_expiration_ms: settings.producer_expiration_ms,
         now: args.broker.now(context),
         io: context.io_mode(),
+        part_bytes: DEFAULT_PART_BYTES,
     })
 }
 

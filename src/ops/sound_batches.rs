@@ -10,6 +10,8 @@ use crate::format::resync::ResyncBounds;
 use crate::format::{BatchHeader, Offset, Position};
 use crate::logdir::{LogScanner, ReadError, ReadErrorKind, Resync, ScanStop, Scanned, SegmentFile};
 
+/// Bytes that a search for a batch to begin with reads at a time.
+const SEARCH_BYTES: usize = 32 * 1024;
 /// Granularity at which an unreadable range is closed in on.
 const SECTOR: u64 = 512;
 /// Within so many bytes before the first byte that is not zero a batch can start: base offset and the top of a size may be zero.
@@ -63,6 +65,21 @@ impl<'f> SoundBatches<'f> {
             expected_offset: base_offset,
             framed_until: Position(0),
             unreadable: None,
+        }
+    }
+
+    /// A walk from the first sound batch of `[start, end)` on; `None` where none lies in it whole. That it is a batch of this log and
+    /// not the value of a record, only a walk that arrives there can tell.
+    pub fn from_first_within(
+        file: &'f SegmentFile,
+        base_offset: Offset,
+        start: Position,
+        end: Position,
+    ) -> Option<Self> {
+        let bounds = ResyncBounds::of_segment(base_offset, end);
+        match LogScanner::over(file, start, end).reading(SEARCH_BYTES).find_batch(start, &bounds) {
+            Ok(Resync::Found(at)) => Some(Self::from(file, base_offset, at)),
+            _ => None,
         }
     }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::extent::{Extents, segment_name, snapshot_name};
+use super::large::LargeSegment;
 use super::options::ReindexOptions;
 use super::scan::{ProducerBatch, Refused, SegmentMessage, SegmentScan};
 use crate::format::producer_snapshot::ProducerSnapshot;
@@ -15,7 +16,7 @@ use crate::logdir::names::FileKind;
 use crate::ops::broker::index_rules::{BuiltIndexes, IndexRefusal, TxnIndexBuilder};
 use crate::ops::broker::producers::{ProducerEntry, ProducerState};
 use crate::ops::plan::{PartitionPlan, PlanReason};
-use crate::ops::{Fact, Finding, FindingId, Location};
+use crate::ops::{Fact, Finding, FindingId, Location, Progress};
 
 /// The largest snapshot that is read: eleven million producers.
 const MOST_SNAPSHOT_BYTES: u64 = 512 * 1024 * 1024;
@@ -32,6 +33,8 @@ pub(super) struct PartitionFold {
     replayed_to: Offset,
     /// The segment that the state leads up to.
     due: Option<usize>,
+    /// A segment that comes in parts.
+    large: Option<LargeSegment>,
     aborted: TxnIndexBuilder,
     /// The snapshots there should be, as far as the log was read.
     snapshots: BTreeMap<Offset, Vec<u8>>,
@@ -58,6 +61,7 @@ impl PartitionFold {
             state: None,
             replayed_to: Offset(0),
             due: None,
+            large: None,
             aborted: TxnIndexBuilder::default(),
             snapshots: BTreeMap::new(),
             findings: Vec::new(),
@@ -67,17 +71,35 @@ impl PartitionFold {
     }
 
     /// Takes the next message of the next segment in.
-    pub(super) fn take(&mut self, message: SegmentMessage) {
-        let (SegmentMessage::Producers(index, _) | SegmentMessage::Done(index, _)) = &message;
+    pub(super) fn take(&mut self, message: SegmentMessage, progress: &dyn Progress) {
+        let index = message.index();
         if self.is_stopped {
             return;
         }
-        if self.due != Some(*index) {
-            self.begin_at(*index);
+        if self.due != Some(index) {
+            self.begin_at(index);
         }
         match message {
-            SegmentMessage::Producers(index, batches) => batches.iter().for_each(|batch| self.replay(index, batch)),
-            SegmentMessage::Done(index, scan) => self.segment(index, *scan),
+            SegmentMessage::Producers(_, batches) => self.replay_all(index, &batches),
+            SegmentMessage::Done(_, scan) => self.segment(index, *scan),
+            SegmentMessage::Opened(segment) => self.large = Some(LargeSegment::new(segment)),
+            SegmentMessage::Part(_, part) => {
+                let batches = self.large.as_mut().map(|large| large.part(part, progress));
+                self.replay_all(index, &batches.unwrap_or_default());
+            }
+            SegmentMessage::Closed(_) => {
+                if let Some(large) = self.large.take() {
+                    let (batches, scan) = large.finish(progress);
+                    self.replay_all(index, &batches);
+                    self.segment(index, scan);
+                }
+            }
+        }
+    }
+
+    fn replay_all(&mut self, index: usize, batches: &[ProducerBatch]) {
+        for batch in batches {
+            self.replay(index, batch);
         }
     }
 

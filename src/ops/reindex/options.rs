@@ -5,6 +5,9 @@ use crate::logdir::IoMode;
 use crate::ops::broker::index_rules::IndexSettings;
 use crate::ops::broker::{KafkaVersion, Rules};
 
+/// Bytes of a large log that a worker gets at a time where nothing is said.
+pub const DEFAULT_PART_BYTES: u64 = 8 * 1024 * 1024;
+
 /// Which files of a kind are made anew.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Extent {
@@ -32,6 +35,8 @@ pub struct ReindexOptions {
     pub now: TimestampMs,
     /// How log files are read.
     pub io: IoMode,
+    /// Bytes of a large log that a worker gets at a time; the result is the same for any number.
+    pub part_bytes: u64,
 }
 
 impl ReindexOptions {
@@ -45,6 +50,7 @@ impl ReindexOptions {
             producer_expiration_ms: None,
             now,
             io: IoMode::default(),
+            part_bytes: DEFAULT_PART_BYTES,
         }
     }
 

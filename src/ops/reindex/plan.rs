@@ -10,7 +10,7 @@ use rayon::ThreadPool;
 use super::extent::{Extents, segment_name};
 use super::fold::{Outcome, PartitionFold};
 use super::options::ReindexOptions;
-use super::scan::{self, SegmentJob, SegmentMessage};
+use super::scan::{self, ScanJob, Segment, SegmentMessage};
 use crate::format::Offset;
 use crate::format::checkpoint::OffsetCheckpoint;
 use crate::logdir::names::{CheckpointKind, FileKind, FileName, FileSuffix};
@@ -168,7 +168,7 @@ fn judge(
 
 enum Job {
     Partition(Box<Extents>),
-    Scan(SegmentJob),
+    Scan(ScanJob),
 }
 
 enum Message {
@@ -189,7 +189,7 @@ fn rebuild(
     let work = |job: Job, send: &mut dyn FnMut(Message)| match job {
         _ if progress.is_cancelled() => {}
         Job::Partition(extents) => send(Message::Partition(extents)),
-        Job::Scan(job) => scan::run(&job, progress, &mut |message| send(Message::Segment(message))),
+        Job::Scan(job) => scan::run(job, progress, &mut |message| send(Message::Segment(message))),
     };
     let mut outcomes = Vec::new();
     let mut current: Option<PartitionFold> = None;
@@ -200,7 +200,7 @@ fn rebuild(
         }
         Message::Segment(message) => {
             if let Some(fold) = &mut current {
-                fold.take(message);
+                fold.take(message, progress);
             }
         }
     });
@@ -208,13 +208,14 @@ fn rebuild(
     if progress.is_cancelled() { Err(ReindexError::Cancelled) } else { Ok(outcomes) }
 }
 
-fn scans_of(extents: &Extents, options: &ReindexOptions, progress: &dyn Progress) -> Vec<SegmentJob> {
-    let job = |index: &usize| {
+fn scans_of(extents: &Extents, options: &ReindexOptions, progress: &dyn Progress) -> Vec<ScanJob> {
+    let segment = |index: &usize| {
         let base = *extents.bases.get(*index)?;
         let log_name = segment_name(base, FileKind::Log)?;
         progress.expect(extents.image.size_of(&log_name));
         let image = Arc::clone(&extents.image);
-        Some(SegmentJob { image, index: *index, base, log_name, settings: options.index, io: options.io })
+        Some(Segment { image, index: *index, base, log_name, settings: options.index, io: options.io })
     };
-    extents.scans.iter().filter_map(job).collect()
+    let segments = extents.scans.iter().filter_map(segment);
+    segments.flat_map(|segment| scan::jobs_of(segment, options.part_bytes)).collect()
 }
