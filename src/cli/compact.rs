@@ -106,8 +106,11 @@ pub fn run(args: &CompactArgs, context: &mut Context<'_>) -> Result<ExitStatus, 
         }
         Ok(planned)
     };
-    let (planned, carried) =
-        args.mutate.run(&request, context, make, |planned| &planned.plan, |_| Ok(()), check_prepared)?;
+    let check = |planned: &CompactPlan, prepared: &Prepared| {
+        let work = || check_prepared(planned, prepared);
+        options.pool.as_ref().map_or_else(work, |pool| pool.install(work))
+    };
+    let (planned, carried) = args.mutate.run(&request, context, make, |planned| &planned.plan, |_| Ok(()), check)?;
     tell_of_memory(&planned, &options, context);
     let bytes = if format == OutputFormat::Json {
         render_json(&planned, &carried.head("compact")).map_err(|error| CliError::failed(error.to_string()))?

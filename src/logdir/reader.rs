@@ -150,6 +150,18 @@ impl<'f> LogScanner<'f> {
         self
     }
 
+    /// The same scan in a buffer that another has left.
+    #[must_use]
+    pub fn with_buffer(mut self, buffer: Vec<u8>) -> Self {
+        self.buffer = buffer;
+        self
+    }
+
+    /// The buffer, for another scan.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+
     /// Where the next batch starts; after the end, where the bytes too few for a batch do.
     pub fn position(&self) -> Position {
         self.next
@@ -270,7 +282,8 @@ impl<'f> LogScanner<'f> {
 
     #[cold]
     fn refill(&mut self, position: Position, len: usize, held_end: Position) -> Result<(), ReadError> {
-        let available = len_usize(self.file.end().since(position));
+        // Nothing behind the range: whoever divides a file would read much of it twice.
+        let available = len_usize(self.end.since(position));
         let wanted = len.max(self.read_bytes).min(available).max(len);
         let kept = if position >= self.buffer_start && position < held_end {
             let from = len_usize(position.since(self.buffer_start));

@@ -40,4 +40,5 @@ pub use finding::{Fact, Finding, FindingId, Location, Repair, Severity};
 pub use image::{Change, Content, DiskRange, ImageFile, PartitionImage, Recipe};
 pub use progress::{Hidden, Progress};
 pub use records::{BatchContent, RecordLimits, RecordReader, RecordsError, Visit, WrapperOffsets};
+pub(crate) use sound_batches::first_sound_within;
 pub use sound_batches::{SoundBatches, SoundItem};

@@ -68,21 +68,6 @@ impl<'f> SoundBatches<'f> {
         }
     }
 
-    /// A walk from the first sound batch of `[start, end)` on; `None` where none lies in it whole. That it is a batch of this log and
-    /// not the value of a record, only a walk that arrives there can tell.
-    pub fn from_first_within(
-        file: &'f SegmentFile,
-        base_offset: Offset,
-        start: Position,
-        end: Position,
-    ) -> Option<Self> {
-        let bounds = ResyncBounds::of_segment(base_offset, end);
-        match LogScanner::over(file, start, end).reading(SEARCH_BYTES).find_batch(start, &bounds) {
-            Ok(Resync::Found(at)) => Some(Self::from(file, base_offset, at)),
-            _ => None,
-        }
-    }
-
     /// The same walk, told which offset should come next: something else has read the batches before `start`.
     #[must_use]
     pub fn expecting(mut self, offset: Offset) -> Self {
@@ -333,6 +318,21 @@ impl<'f> SoundBatches<'f> {
     fn is_zero_from(&mut self, position: Position) -> bool {
         let end = self.scanner.end();
         self.scanner.skip_zeros(position).is_ok_and(|at| at >= end)
+    }
+}
+
+/// Where the first sound batch of `[start, end)` begins; `None` where none lies in it whole. That it is a batch of this log and not
+/// the value of a record, only a walk that arrives there can tell.
+pub(crate) fn first_sound_within(
+    file: &SegmentFile,
+    base_offset: Offset,
+    start: Position,
+    end: Position,
+) -> Option<Position> {
+    let bounds = ResyncBounds::of_segment(base_offset, end);
+    match LogScanner::over(file, start, end).reading(SEARCH_BYTES).find_batch(start, &bounds) {
+        Ok(Resync::Found(at)) => Some(at),
+        _ => None,
     }
 }
 

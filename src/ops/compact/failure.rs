@@ -12,8 +12,8 @@ use crate::ops::{FindingId, RecordsError};
 pub enum CleanFailure {
     /// A broker's cleaner throws, marks the partition uncleanable and leaves it alone until the next start.
     Uncleanable(Uncleanable),
-    /// The offset map cannot hold a single key.
-    MapTooSmall(super::key_map::MapTooSmall),
+    /// There is no offset map.
+    NoMap(super::key_map::NoMap),
     /// Verdicts or a batch would take more memory than is allowed.
     Limit {
         /// The limit.

@@ -6,12 +6,14 @@
 
 use std::hash::Hasher;
 
+use memmap2::{Advice, MmapMut};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::format::Offset;
 
-/// Bytes of a slot: sixteen of digest, eight of offset.
-pub(super) const SLOT_BYTES: u64 = 24;
+/// Bytes of a slot: sixteen of digest, eight of the offset plus one.
+const SLOT: usize = 24;
+pub(super) const SLOT_BYTES: u64 = SLOT as u64;
 /// What a slot holds that is free: the memory comes zeroed, and nothing of it is touched before it is used.
 const FREE: u64 = 0;
 
@@ -35,33 +37,74 @@ impl DigestKey {
     }
 }
 
-/// A map that could not hold a single key (`Cleaner`'s requirement).
+/// Why there is no map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{memory_bytes} bytes are too few for an offset map that holds a key")]
-pub struct MapTooSmall {
-    /// What it was given.
-    pub memory_bytes: u64,
+pub enum NoMap {
+    /// It could not hold a single key (`Cleaner`'s requirement).
+    #[error("{memory_bytes} bytes are too few for an offset map that holds a key")]
+    TooSmall {
+        /// What it was given.
+        memory_bytes: u64,
+    },
+    /// The system does not give so much.
+    #[error("there is no memory for an offset map of {memory_bytes} bytes")]
+    NoMemory {
+        /// What was asked for.
+        memory_bytes: u64,
+    },
+}
+
+/// How many keys a map is to hold, as far as anybody knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Crowd {
+    /// So few that most of the memory may never be touched.
+    Few,
+    /// So many that every page of it will.
+    Many,
 }
 
 /// Latest offsets by key.
 #[derive(Debug)]
 pub(super) struct KeyMap {
-    /// Two words of digest and the offset plus one.
-    slots: Vec<[u64; 3]>,
+    /// Slots: two words of digest and the offset plus one.
+    memory: MmapMut,
     most: usize,
     len: usize,
 }
 
+/// A slot in words.
+type Slot = [u64; 3];
+
+fn words_of(slot: &[u8; SLOT]) -> Slot {
+    let (words, _) = slot.as_chunks::<8>();
+    let mut slot = [FREE; 3];
+    for (word, bytes) in slot.iter_mut().zip(words) {
+        *word = u64::from_be_bytes(*bytes);
+    }
+    slot
+}
+
 impl KeyMap {
     /// An empty map in so many bytes, which counts as full when `load_factor` of its slots are taken.
-    pub(super) fn new(memory_bytes: u64, load_factor: f64) -> Result<Self, MapTooSmall> {
-        let too_small = MapTooSmall { memory_bytes };
+    pub(super) fn new(memory_bytes: u64, load_factor: f64, crowd: Crowd) -> Result<Self, NoMap> {
+        let too_small = NoMap::TooSmall { memory_bytes };
         let slots = usize::try_from(memory_bytes / SLOT_BYTES).map_err(|_| too_small)?;
         let limit = slots as f64 * load_factor;
         if limit <= 1.0 {
             return Err(too_small);
         }
-        Ok(Self { slots: vec![[FREE; 3]; slots], most: most_keys(slots, limit), len: 0 })
+        let bytes = slots.saturating_mul(SLOT);
+        let memory = MmapMut::map_anon(bytes).map_err(|_| NoMap::NoMemory { memory_bytes })?;
+        if crowd == Crowd::Many {
+            // Look-ups go everywhere: with large pages most of them cost a cache line and not a walk through page tables as well.
+            // It is only advice.
+            let _ = memory.advise(Advice::HugePage);
+        }
+        Ok(Self { memory, most: most_keys(slots, limit), len: 0 })
+    }
+
+    fn slots(&self) -> &[[u8; SLOT]] {
+        self.memory.as_chunks().0
     }
 
     /// Keys that it holds.
@@ -85,18 +128,22 @@ impl KeyMap {
             return Err(MapFull);
         }
         let place = self.place_of(digest);
-        let Some(slot) = place.and_then(|place| self.slots.get_mut(place)) else { return Err(MapFull) };
-        if slot[2] == FREE {
+        let (slots, _) = self.memory.as_chunks_mut::<SLOT>();
+        let Some(slot) = place.and_then(|place| slots.get_mut(place)) else { return Err(MapFull) };
+        if words_of(slot)[2] == FREE {
             self.len += 1;
         }
-        *slot = [digest.0, digest.1, offset.next().0 as u64];
+        let (words, _) = slot.as_chunks_mut::<8>();
+        for (bytes, word) in words.iter_mut().zip([digest.0, digest.1, offset.next().0 as u64]) {
+            *bytes = word.to_be_bytes();
+        }
         Ok(())
     }
 
     /// The offset of a key.
     #[inline]
     pub(super) fn latest(&self, digest: Digest) -> Option<Offset> {
-        let [_, _, next] = *self.slots.get(self.place_of(digest)?)?;
+        let [_, _, next] = words_of(self.slots().get(self.place_of(digest)?)?);
         (next != FREE).then(|| Offset((next as i64).wrapping_sub(1)))
     }
 
@@ -104,8 +151,11 @@ impl KeyMap {
     #[inline]
     fn place_of(&self, digest: Digest) -> Option<usize> {
         let start = self.home_of(digest);
-        let (before, from) = self.slots.split_at_checked(start)?;
-        let is_it = |slot: &[u64; 3]| slot[2] == FREE || (slot[0] == digest.0 && slot[1] == digest.1);
+        let (before, from) = self.slots().split_at_checked(start)?;
+        let is_it = |slot: &[u8; SLOT]| {
+            let [first, second, next] = words_of(slot);
+            next == FREE || (first == digest.0 && second == digest.1)
+        };
         match from.iter().position(is_it) {
             Some(steps) => Some(start + steps),
             None => before.iter().position(is_it),
@@ -115,7 +165,7 @@ impl KeyMap {
     /// Where the search for a digest begins: its first word scaled to the number of slots.
     #[inline]
     fn home_of(&self, digest: Digest) -> usize {
-        let scaled = u128::from(digest.0) * (self.slots.len() as u128);
+        let scaled = u128::from(digest.0) * (self.slots().len() as u128);
         usize::try_from(scaled >> u64::BITS).unwrap_or(0)
     }
 
@@ -123,7 +173,13 @@ impl KeyMap {
     /// What comes back means nothing.
     #[inline]
     pub(super) fn touch(&self, digests: impl Iterator<Item = Digest>) -> u64 {
-        digests.fold(0, |sum, digest| sum ^ self.slots.get(self.home_of(digest)).map_or(0, |slot| slot[2]))
+        let slots = self.slots();
+        // Both ends: a slot may lie on two cache lines.
+        let look = |slot| {
+            let [first, _, next] = words_of(slot);
+            first ^ next
+        };
+        digests.fold(0, |sum, digest| sum ^ slots.get(self.home_of(digest)).map_or(0, look))
     }
 }
 
@@ -147,17 +203,17 @@ mod tests {
 
     #[test]
     fn capacity_is_that_of_kafka() {
-        let of = |memory, factor| KeyMap::new(memory, factor).map(|map| map.most_keys());
+        let of = |memory, factor| KeyMap::new(memory, factor, Crowd::Few).map(|map| map.most_keys());
         assert_eq!(of(134_217_728, 0.9), Ok(5_033_164));
         assert_eq!(of(96, 1.0), Ok(4));
         assert_eq!(of(96, 0.9), Ok(3));
-        assert_eq!(of(24, 1.0), Err(MapTooSmall { memory_bytes: 24 }));
-        assert_eq!(of(0, 0.9), Err(MapTooSmall { memory_bytes: 0 }));
+        assert_eq!(of(24, 1.0), Err(NoMap::TooSmall { memory_bytes: 24 }));
+        assert_eq!(of(0, 0.9), Err(NoMap::TooSmall { memory_bytes: 0 }));
     }
 
     #[test]
     fn a_full_map_takes_no_known_key_either_and_still_answers() {
-        let mut map = KeyMap::new(72, 1.0).unwrap();
+        let mut map = KeyMap::new(72, 1.0, Crowd::Few).unwrap();
         let digests: Vec<_> = [b"a", b"b", b"c", b"d"].map(|key| KEY.digest(key)).into();
         for (offset, digest) in digests.iter().take(3).enumerate() {
             assert_eq!(map.put(*digest, Offset(offset as i64)), Ok(()));
@@ -180,8 +236,9 @@ mod tests {
             entries in proptest::collection::vec((0u8..40, 0i64..1000), 0..200),
             slots in 2u64..60,
             load in 0.55f64..=1.0,
+            crowd in proptest::sample::select(vec![Crowd::Few, Crowd::Many]),
         ) {
-            let Ok(mut map) = KeyMap::new(slots * SLOT_BYTES, load) else { return Ok(()) };
+            let Ok(mut map) = KeyMap::new(slots * SLOT_BYTES, load, crowd) else { return Ok(()) };
             let mut model = HashMap::new();
             for (key, offset) in entries {
                 let put = map.put(KEY.digest(&[key]), Offset(offset));

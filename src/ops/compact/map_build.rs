@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::failure::{CleanFailure, UncleanableKind};
-use super::key_map::{Digest, KeyMap, SLOT_BYTES};
+use super::key_map::{Crowd, Digest, KeyMap, SLOT_BYTES};
 use super::options::CompactOptions;
 use super::parts::TakeIn;
 use super::segments::{CleanerLog, LogSegment, Source};
@@ -33,7 +33,7 @@ pub(super) struct Mapped {
 impl Mapped {
     /// An empty map that speaks of all offsets below this one.
     pub(super) fn nothing_up_to(end: Offset) -> Result<Self, CleanFailure> {
-        let map = KeyMap::new(2 * SLOT_BYTES, 1.0).map_err(CleanFailure::MapTooSmall)?;
+        let map = KeyMap::new(2 * SLOT_BYTES, 1.0, Crowd::Few).map_err(CleanFailure::NoMap)?;
         Ok(Self { map, latest: Offset(end.0.saturating_sub(1)), coverage: Coverage::Complete })
     }
 }
@@ -56,7 +56,8 @@ pub(super) fn build_map(
     reading: &Reading<'_>,
 ) -> Result<Mapped, CleanFailure> {
     let settings = &options.settings;
-    let map = KeyMap::new(settings.map_bytes, settings.load_factor).map_err(CleanFailure::MapTooSmall)?;
+    let crowd = if selection.cleanable_bytes >= settings.map_bytes { Crowd::Many } else { Crowd::Few };
+    let map = KeyMap::new(settings.map_bytes, settings.load_factor, crowd).map_err(CleanFailure::NoMap)?;
     let (from, to) = (selection.first_dirty, selection.first_uncleanable);
     let mut pass = MapPass {
         options,

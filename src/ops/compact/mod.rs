@@ -31,7 +31,7 @@ mod walk;
 mod write;
 
 pub use failure::{CleanFailure, Uncleanable, UncleanableKind};
-pub use key_map::{DigestKey, MapTooSmall};
+pub use key_map::{DigestKey, NoMap};
 pub use map_build::Coverage;
 pub use options::{CleanerSettings, CompactOptions, DEFAULT_PART_BYTES, Purpose, Rounds, UnkeyedRecords};
 pub use partition::{CleanStop, CleanedPartition, IfCleaned, PartitionInput, clean_partition};

@@ -12,7 +12,7 @@ use super::failure::{CleanFailure, UncleanableKind};
 use super::walk::{check_magic, stop_failure};
 use crate::format::Position;
 use crate::format::offset_index::OffsetIndexEntry;
-use crate::logdir::{LogScanner, Scanned, SegmentFile};
+use crate::logdir::{LogScanner, ScanStop, Scanned, SegmentFile};
 
 /// Parts that are in work at a time, for each thread.
 const PARTS_PER_THREAD: usize = 2;
@@ -108,7 +108,7 @@ pub(super) fn run_parts<W: Send, C: TakeIn + Send>(
     let mut misfit = None;
     let flow = in_order(
         parts,
-        new_worker,
+        || (new_worker(), Vec::new()),
         |worker, part| scan_part(file, part, worker, &work),
         |part, result| {
             if part.start != at {
@@ -145,13 +145,15 @@ fn take_in<C: TakeIn>(
     if result.end < part.end { consumer.go_through(result.end, part.end) } else { Ok(ControlFlow::Continue(())) }
 }
 
+/// Works on the batches of a part. Of one whose end is no batch's what can be is done; who takes it in goes through the rest.
 fn scan_part<W, T>(
     file: &SegmentFile,
     part: Part,
-    worker: &mut W,
+    (worker, buffer): &mut (W, Vec<u8>),
     work: &impl Fn(&mut W, &Scanned<'_>) -> T,
 ) -> PartResult<T> {
-    let mut scanner = LogScanner::over(file, part.start, file.end());
+    let mut scanner = LogScanner::over(file, part.start, part.end).with_buffer(std::mem::take(buffer));
+    let is_last = part.end >= file.end();
     let mut items = Vec::new();
     let mut stop = None;
     let mut records = 0u64;
@@ -169,6 +171,7 @@ fn scan_part<W, T>(
                     break;
                 }
             },
+            Ok(None) | Err(ScanStop::PastEnd { .. }) if !is_last => break,
             Ok(None) => {
                 stop = Some(UncleanableKind::CutBatch.at(at));
                 break;
@@ -179,7 +182,9 @@ fn scan_part<W, T>(
             }
         }
     }
-    PartResult { items, end: scanner.position(), stop }
+    let end = scanner.position();
+    *buffer = scanner.into_buffer();
+    PartResult { items, end, stop }
 }
 
 #[cfg(test)]

@@ -4,12 +4,17 @@ use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use super::plan::{CompactPlan, PartitionCleaning};
-use crate::format::Offset;
 use crate::format::record::Record;
+use crate::format::{Offset, Position};
 use crate::logdir::names::{FileKind, FileName, FileSuffix};
 use crate::logdir::{IoMode, LogScanner, ReadError, ScanStop, Scanned, SegmentFile};
-use crate::ops::{RecordReader, RecordsError};
+use crate::ops::{RecordReader, RecordsError, first_sound_within};
+
+/// Bytes of a log that a thread reads at a time.
+const PART_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What is wrong with a new log.
 #[derive(Debug, thiserror::Error)]
@@ -75,25 +80,71 @@ fn recheck_log(cleaning: &PartitionCleaning, base: Offset, path: &Path) -> Resul
         wrong_checksums = wrong_checksums.saturating_add(source.crc_mismatch_count);
     }
     let file = SegmentFile::open(path, IoMode::Pread)?;
-    let mut scanner = LogScanner::new(&file);
-    let mut reader = RecordReader::default();
-    let mut found = 0u64;
-    let mut next = base;
-    while let Some(scanned) = scanner.next_batch().map_err(|stop| stopped(stop, base))? {
-        let header = scanned.header();
-        if !scanned.crc_matches()? {
-            wrong_checksums = wrong_checksums.checked_sub(1).ok_or(RecheckError::Damaged { base })?;
-        }
-        if header.last_offset < next {
-            return Err(RecheckError::Order { base, offset: header.base_offset });
-        }
-        next = header.next_offset();
-        found = found.saturating_add(records_of(&scanned, &mut reader, base)?);
-    }
-    if scanner.position() < file.end() {
+    let walked = walk_in_parts(&file, base, PART_BYTES)?;
+    if walked.end < file.end() || walked.wrong_checksums > wrong_checksums {
         return Err(RecheckError::Damaged { base });
     }
+    let found = walked.records;
     if found == expected { Ok(()) } else { Err(RecheckError::Records { base, expected, found }) }
+}
+
+/// What the batches of a range come to.
+#[derive(Clone, Copy, Debug)]
+struct Walked {
+    start: Position,
+    end: Position,
+    first: Option<Offset>,
+    next: Offset,
+    records: u64,
+    wrong_checksums: u64,
+}
+
+/// Reads a log with all threads: each begins at the first batch that it finds in its part. Where something is wrong, or a part does
+/// not begin at the end of the one before, it may have begun inside a record: then one thread reads all of it.
+fn walk_in_parts(file: &SegmentFile, base: Offset, part_bytes: u64) -> Result<Walked, RecheckError> {
+    let end = file.end();
+    let part = |number: u64| {
+        let start = Position(number.saturating_mul(part_bytes));
+        let until = start.advance(part_bytes).min(end);
+        let first = if number == 0 { Some(start) } else { first_sound_within(file, base, start, until) };
+        first.map(|first| walk(file, base, first, until)).transpose()
+    };
+    let parts = (0..end.0.div_ceil(part_bytes)).into_par_iter().map(part).collect::<Result<Vec<_>, _>>();
+    let mut parts = parts.unwrap_or_default().into_iter().flatten();
+    let mut all = parts.next();
+    for part in parts {
+        let Some(walked) = all.as_mut().filter(|walked| walked.end == part.start) else { break };
+        if let Some(offset) = part.first.filter(|first| *first < walked.next) {
+            return Err(RecheckError::Order { base, offset });
+        }
+        (walked.end, walked.next) = (part.end, part.next);
+        walked.records = walked.records.saturating_add(part.records);
+        walked.wrong_checksums = walked.wrong_checksums.saturating_add(part.wrong_checksums);
+    }
+    match all.filter(|walked| walked.end >= end) {
+        Some(walked) => Ok(walked),
+        None => walk(file, base, Position(0), end),
+    }
+}
+
+/// Reads the batches that begin before `until`.
+fn walk(file: &SegmentFile, base: Offset, start: Position, until: Position) -> Result<Walked, RecheckError> {
+    let mut scanner = LogScanner::over(file, start, file.end());
+    let mut reader = RecordReader::default();
+    let mut walked = Walked { start, end: start, first: None, next: base, records: 0, wrong_checksums: 0 };
+    while scanner.position() < until {
+        let Some(scanned) = scanner.next_batch().map_err(|stop| stopped(stop, base))? else { break };
+        let header = scanned.header();
+        walked.wrong_checksums = walked.wrong_checksums.saturating_add(u64::from(!scanned.crc_matches()?));
+        if header.last_offset < walked.next {
+            return Err(RecheckError::Order { base, offset: header.base_offset });
+        }
+        walked.first.get_or_insert(header.last_offset);
+        walked.next = header.next_offset();
+        walked.records = walked.records.saturating_add(records_of(&scanned, &mut reader, base)?);
+        walked.end = header.end();
+    }
+    Ok(walked)
 }
 
 /// Records of a batch: of a legacy message those inside, else as many as the header says, which the checksum covers.
@@ -117,5 +168,51 @@ fn stopped(stop: ScanStop, base: Offset) -> RecheckError {
     match stop {
         ScanStop::Unreadable(error) => error.into(),
         ScanStop::SizeTooSmall { .. } | ScanStop::PastEnd { .. } => RecheckError::Damaged { base },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::format::encode::encode_legacy_message;
+
+    /// Messages of magic 0 from an offset on, each with this value.
+    fn log(from: i64, count: i64, value: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for offset in from..from + count {
+            encode_legacy_message((Offset(offset), 0, 0), None, (None, Some(value)), &mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    fn walked(bytes: &[u8], part_bytes: u64) -> Result<(u64, u64, i64), String> {
+        let mut temporary = tempfile::NamedTempFile::new().unwrap();
+        temporary.write_all(bytes).unwrap();
+        let file = SegmentFile::open(temporary.path(), IoMode::Pread).unwrap();
+        let walked = walk_in_parts(&file, Offset(0), part_bytes).map_err(|error| error.to_string())?;
+        Ok((walked.end.0, walked.records, walked.next.0))
+    }
+
+    #[test]
+    fn parts_add_up_to_the_whole_wherever_they_begin() {
+        // Its values are logs themselves: a part may begin in one of them.
+        let nested = log(0, 30, &log(0, 3, b"value"));
+        let size = nested.len() as u64;
+        for part_bytes in [1, 50, 100, 333, size, u64::MAX] {
+            assert_eq!(walked(&nested, part_bytes), Ok((size, 30, 30)), "{part_bytes}");
+        }
+        assert_eq!(walked(&[], 100), Ok((0, 0, 0)));
+    }
+
+    #[test]
+    fn what_does_not_follow_is_seen_at_the_seam_of_two_parts_as_well() {
+        let (first, second) = (log(5, 1, b"value"), log(3, 1, b"value"));
+        let size = first.len() as u64;
+        for part_bytes in [size, 2 * size] {
+            let found = walked(&[first.as_slice(), &second].concat(), part_bytes);
+            assert_eq!(found, Err("in the new log of segment 0 offset 3 does not follow".to_owned()), "{part_bytes}");
+        }
     }
 }

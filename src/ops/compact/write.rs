@@ -66,12 +66,15 @@ impl CleanedFile {
         // While one thread hands on what is made, the others make what follows.
         while !made.is_empty() {
             let (current, next) = (std::mem::take(&mut made), chunks.next());
-            let (following, result) = beside(
+            let (following, handed_on) = beside(
                 self.pool.as_deref(),
                 || next.map(|parts| making.make(parts, &mut workers)).unwrap_or_default(),
                 || hand_on(&file, current, out, &mut written),
             );
-            result?;
+            let mut spare = handed_on?.into_iter();
+            for worker in &mut workers {
+                worker.spare = spare.next();
+            }
             made = following;
         }
         Ok(written)
@@ -117,19 +120,23 @@ enum Piece {
     Range(Part),
 }
 
-fn hand_on(file: &SegmentFile, made: Vec<Made>, out: &mut dyn Write, written: &mut u64) -> io::Result<()> {
+/// Writes what is made, and gives the buffers back for what comes next: fresh memory costs as much as its filling.
+fn hand_on(file: &SegmentFile, made: Vec<Made>, out: &mut dyn Write, written: &mut u64) -> io::Result<Vec<Vec<u8>>> {
+    let mut spare = Vec::new();
     for pieces in made {
         for piece in pieces.map_err(as_io)? {
             *written = written.saturating_add(match piece {
                 Piece::Bytes(bytes) => {
                     out.write_all(&bytes)?;
-                    len_u64(bytes.len())
+                    let written = len_u64(bytes.len());
+                    spare.push(bytes);
+                    written
                 }
                 Piece::Range(part) => io::copy(&mut file.range_reader(part.start, part.end).by_ref(), out)?,
             });
         }
     }
-    Ok(())
+    Ok(spare)
 }
 
 /// What is made of one source.
@@ -154,14 +161,26 @@ impl Making<'_> {
 struct PartWriter {
     reader: RecordReader,
     rewriter: Rewriter,
+    /// What the scans read into.
+    buffer: Vec<u8>,
+    /// Memory for the next piece.
+    spare: Option<Vec<u8>>,
 }
 
 impl PartWriter {
     fn make(&mut self, making: &Making<'_>, part: Part) -> Made {
-        let mut scanner = LogScanner::over(making.file, part.start, making.file.end());
+        let buffer = std::mem::take(&mut self.buffer);
+        let mut scanner = LogScanner::over(making.file, part.start, part.end).with_buffer(buffer);
+        let made = self.make_from(&mut scanner, making, part);
+        self.buffer = scanner.into_buffer();
+        made
+    }
+
+    fn make_from(&mut self, scanner: &mut LogScanner<'_>, making: &Making<'_>, part: Part) -> Made {
         let mut verdicts = making.verdicts.reader_at(part.start);
         let mut pieces = Vec::new();
-        let mut bytes = Vec::new();
+        let mut bytes = self.spare.take().unwrap_or_default();
+        bytes.clear();
         while scanner.position() < part.end {
             let Some(scanned) = scanner.next_batch().map_err(stop_failure)? else { break };
             let verdict = verdicts.next().unwrap_or(Verdict::Copy);

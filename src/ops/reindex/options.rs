@@ -6,7 +6,7 @@ use crate::ops::broker::index_rules::IndexSettings;
 use crate::ops::broker::{KafkaVersion, Rules};
 
 /// Bytes of a large log that a worker gets at a time where nothing is said.
-pub const DEFAULT_PART_BYTES: u64 = 8 * 1024 * 1024;
+pub const DEFAULT_PART_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Which files of a kind are made anew.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

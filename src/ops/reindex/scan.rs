@@ -9,7 +9,7 @@ use crate::logdir::{IoMode, Scanned, SegmentFile};
 use crate::ops::broker::index_rules::{BuiltIndexes, IndexBuilder, IndexRefusal, IndexSettings};
 use crate::ops::broker::markers::read_end_marker;
 use crate::ops::broker::transactions::EndMarker;
-use crate::ops::{Damage, PartitionImage, Progress, RecordReader, SoundBatches, SoundItem};
+use crate::ops::{Damage, PartitionImage, Progress, RecordReader, SoundBatches, SoundItem, first_sound_within};
 
 /// Batches that are handed on at once.
 const BATCHES_PER_MESSAGE: usize = 2048;
@@ -270,9 +270,10 @@ fn read_part(
     send: &mut dyn FnMut(SegmentMessage),
 ) {
     let Some(file) = segment.open() else { return };
-    let Some(mut batches) = SoundBatches::from_first_within(&file, segment.base, start, end) else { return };
+    let Some(first) = first_sound_within(&file, segment.base, start, end) else { return };
+    let mut batches = SoundBatches::from(&file, segment.base, first);
     let mut records = RecordReader::default();
-    let mut part = PartBatches::from(batches.position());
+    let mut part = PartBatches::from(first);
     while batches.position() < end && !progress.is_cancelled() {
         let Some(SoundItem::Batch(batch)) = batches.next_item() else { break };
         part.headers.push(*batch.header());

@@ -171,7 +171,7 @@ pub fn refusal_text(refusal: &Refusal) -> (String, &'static str) {
         RefusalReason::Stopped(CleanStop::RecoveryPending { base }) => {
             (format!("a broker mends segment {base} first when it starts"), REPAIR)
         }
-        RefusalReason::Stopped(CleanStop::Failed(CleanFailure::MapTooSmall(error))) => {
+        RefusalReason::Stopped(CleanStop::Failed(CleanFailure::NoMap(error))) => {
             (error.to_string(), "raise --log-cleaner-dedupe-buffer-size or --max-memory")
         }
         RefusalReason::Stopped(CleanStop::Failed(CleanFailure::Limit { bytes })) => {
