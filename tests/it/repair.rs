@@ -125,6 +125,20 @@ fn the_story_is_told_to_people() {
     }
 }
 
+#[test]
+fn a_file_whose_name_stops_every_start_is_taken_away() {
+    for name in ["leader-epoch-checkpoint.swap", "notes.cleaned", "x.index", "y.snapshot"] {
+        let sandbox = Sandbox::copy_of(&packs::unpacked("damaged").join("clean-bases/plain/dir"));
+        sandbox.write(Path::new("plain-0").join(name), b"no number");
+        let output =
+            run_at(1_760_001_800_000, ["repair", "--apply", "--format", "json", sandbox.path().to_str().unwrap()]);
+        let plan = output.expect_status(0).json();
+        assert_eq!(plan["partitions"][0]["start"]["outcome"], "unchanged", "{name}: {plan}");
+        assert_eq!(plan["partitions"][0]["steps"][0]["reasons"], serde_json::json!(["segment-name-invalid"]), "{name}");
+        assert!(!sandbox.join("plain-0").join(name).exists(), "{name}");
+    }
+}
+
 /// A small generator of numbers, the same for a seed.
 struct Numbers(u64);
 

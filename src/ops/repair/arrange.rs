@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use super::source::{Origin, Piece, Source};
 use crate::format::{Offset, Position};
-use crate::logdir::names::{FileKind, FileName, FileSuffix};
+use crate::logdir::names::{FileKind, FileName, FileSuffix, LoaderView};
 use crate::ops::broker::index_rules::fits;
 use crate::ops::{Content, DiskRange, ImageFile, PartitionImage};
 
@@ -135,7 +135,8 @@ pub(super) fn build(
             FileName::InvalidSegmentName { misnaming, .. } => {
                 !matches!(misnaming, crate::logdir::names::Misnaming::OtherDigits(_))
             }
-            _ => false,
+            // `foo.swap`, say: nothing that is known, but a loader looks for a number in it.
+            _ => LoaderView::of(&name) == LoaderView::StartFails,
         };
         if goes {
             after.remove(&name);

@@ -18,7 +18,7 @@ use super::source::{Contents, Excluded, Origin, Source, SourceReader, list};
 use super::start::{Checks, Surroundings, shutdown_of};
 use super::topic_id::{heal, known_ids};
 use crate::format::{Offset, Position, Uuid};
-use crate::logdir::names::{CheckpointKind, DirName, FileKind, FileName, FileSuffix};
+use crate::logdir::names::{CheckpointKind, DirName, FileKind, FileName, FileSuffix, LoaderView};
 use crate::logdir::{Input, LogDir};
 use crate::ops::broker::Rules;
 use crate::ops::plan::{Accounting, PartitionPlan, Plan, PlanInput, PlanReason, Quarantined};
@@ -449,6 +449,7 @@ fn note_reasons(plan: &mut PartitionPlan, sources: &[Source]) {
             FileSuffix::None if matches!(FileName::parse(&name), FileName::InvalidSegmentName { .. }) => {
                 FindingId::SegmentNameInvalid
             }
+            FileSuffix::None if LoaderView::of(&name) == LoaderView::StartFails => FindingId::SegmentNameInvalid,
             FileSuffix::None => continue,
         };
         plan.note(&name, PlanReason::Finding(reason));
