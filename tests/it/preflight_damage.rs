@@ -15,58 +15,8 @@ use segtool::ops::broker::{KafkaVersion, Rules};
 use segtool::ops::preflight::{Compaction, Options, PartitionStart, Scope, StartInput, inspect, predict_partition};
 use segtool::ops::{Hidden, PartitionImage};
 
+use super::support::random_damage::{damage, spoil};
 use super::support::{Sandbox, files_below, packs};
-
-/// One way to spoil a file.
-#[derive(Debug, Clone)]
-enum Damage {
-    Flip(Index, u8),
-    Cut(Index),
-    Append(Vec<u8>),
-    Zero(Index, usize),
-    Remove,
-    Double,
-    Rename(&'static str),
-}
-
-fn damage() -> impl Strategy<Value = Damage> {
-    prop_oneof![
-        4 => (any::<Index>(), any::<u8>()).prop_map(|(at, mask)| Damage::Flip(at, mask | 1)),
-        2 => any::<Index>().prop_map(Damage::Cut),
-        1 => proptest::collection::vec(any::<u8>(), 1..100).prop_map(Damage::Append),
-        1 => (1usize..200).prop_map(|len| Damage::Append(vec![0; len])),
-        2 => (any::<Index>(), 1usize..400).prop_map(|(at, len)| Damage::Zero(at, len)),
-        1 => Just(Damage::Remove),
-        1 => Just(Damage::Double),
-        1 => prop::sample::select(vec![".swap", ".cleaned", ".deleted", ".bak"]).prop_map(Damage::Rename),
-    ]
-}
-
-fn spoil(path: &Path, damage: &Damage) {
-    let Ok(mut bytes) = std::fs::read(path) else { return };
-    match damage {
-        Damage::Flip(at, mask) if !bytes.is_empty() => {
-            let at = at.index(bytes.len());
-            bytes[at] ^= mask;
-        }
-        Damage::Cut(at) => bytes.truncate(at.index(bytes.len() + 1)),
-        Damage::Append(more) => bytes.extend(more),
-        Damage::Zero(at, len) if !bytes.is_empty() => {
-            let at = at.index(bytes.len());
-            let end = (at + len).min(bytes.len());
-            bytes[at..end].fill(0);
-        }
-        Damage::Double => bytes.extend(bytes.clone()),
-        Damage::Remove => return std::fs::remove_file(path).unwrap(),
-        Damage::Rename(suffix) => {
-            let mut name = path.file_name().unwrap().to_os_string();
-            name.push(suffix);
-            return std::fs::rename(path, path.with_file_name(name)).unwrap();
-        }
-        Damage::Flip(..) | Damage::Zero(..) => {}
-    }
-    std::fs::write(path, bytes).unwrap();
-}
 
 /// Pristine log dirs of several kinds.
 fn pristine() -> &'static [PathBuf] {

@@ -88,7 +88,7 @@ public class LoadLogs {
     }
 
     static String quoted(String text) {
-        return '"' + text.replace("\\", "\\\\").replace("\"", "\\\"").replaceAll("\\s+", " ") + '"';
+        return '"' + text.replace("\\", "\\\\").replace("\"", "\\\"").replaceAll("\\p{Cntrl}", " ") + '"';
     }
 
     /** Stands still. */

@@ -6,11 +6,20 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::kafka;
 use super::salvaged::intact_offsets;
-use crate::support::{Sandbox, Start, Tree, damaged_case, json, packs, run_at, sha256_hex};
+use crate::support::random_damage::{damage, spoil};
+use crate::support::{Sandbox, Start, Tree, damaged_case, files_below, json, packs, run_at, sha256_hex};
+use crate::synth::LogDir;
+use crate::synth::random::healthy_partition;
 
 const VERSION: &str = "4.4.0";
 
@@ -19,6 +28,9 @@ const STUCK: [&str; 3] = ["partition-metadata-empty", "partition-metadata-garbag
 
 /// Two sound batches lie over each other; a later leader's stays.
 const EITHER: (&str, std::ops::RangeInclusive<i64>) = ("overlap-with-earlier-offsets", 63..=89);
+
+/// The clock of random partitions, an hour after their first records.
+const RANDOM_NOW_MS: u64 = 1_760_001_800_000;
 
 /// A damaged log dir, and what `repair` made of it beside it.
 struct Repaired {
@@ -146,6 +158,20 @@ fn losses(dir: &Repaired, loaded: &Value) -> String {
     wrong
 }
 
+/// Where Kafka made something else of the damaged directory than `repair` in the broker's way; empty when the same.
+fn deviations(dir: &Repaired, loaded: &Value) -> String {
+    match (&dir.plan, loaded["failure"].as_str()) {
+        (None, Some(_)) => String::new(),
+        (None, None) => format!("{}: Kafka loads it\n", dir.story),
+        (Some(_), Some(failure)) => format!("{}: {failure}\n", dir.story),
+        (Some(_), None) => {
+            let after = Tree::of(dir.damaged.path());
+            let paths = different_files(&dir.before, &after).into_iter();
+            paths.map(|path| format!("{}: {}\n", dir.story, path.display())).collect()
+        }
+    }
+}
+
 /// Offsets of intact batches that Kafka does not return, from the log start on.
 fn missing_offsets(case: &Path, loaded: &Value) -> BTreeSet<i64> {
     let mut missing = intact_offsets(case);
@@ -191,18 +217,78 @@ fn what_is_repaired_as_a_broker_would_is_what_kafka_leaves() {
     // The two logs of one partition, one of them on the move to another disk, end their work in another order.
     let mode = ["--mode", "like-broker", "--kafka-version", "4.4"];
     let all = recorded(&mode, |name| name != "future-directory-leftover");
-    let mut wrong = String::new();
-    for ((_, dir), loaded) in all.iter().zip(load(all.iter().map(|(_, dir)| (dir.damaged.path(), dir)))) {
-        match (&dir.plan, loaded["failure"].as_str()) {
-            (None, Some(_)) => {}
-            (None, None) => writeln!(wrong, "{}: Kafka loads it", dir.story).unwrap(),
-            (Some(_), Some(failure)) => writeln!(wrong, "{}: {failure}", dir.story).unwrap(),
-            (Some(_), None) => {
-                for path in different_files(&dir.before, &Tree::of(dir.damaged.path())) {
-                    writeln!(wrong, "{}: {}", dir.story, path.display()).unwrap();
-                }
-            }
+    let loaded = load(all.iter().map(|(_, dir)| (dir.damaged.path(), dir)));
+    let wrong: String = all.iter().zip(&loaded).map(|((_, dir), loaded)| deviations(dir, loaded)).collect();
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Where a random campaign begins; `SEGTOOL_SEED` makes another one.
+fn runner() -> (u64, TestRunner) {
+    let seed = std::env::var("SEGTOOL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let bytes = Sha256::digest(u64::to_be_bytes(seed));
+    (seed, TestRunner::new_with_rng(ProptestConfig::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)))
+}
+
+/// Log dirs of random partitions with random damage: story, directory, settings beside it.
+fn random(count: usize) -> Vec<(String, Sandbox, PathBuf)> {
+    let (seed, mut runner) = runner();
+    let damages = vec((any::<Index>(), damage()), 1..4);
+    let any_case = (healthy_partition(i64::try_from(RANDOM_NOW_MS).unwrap() - 3_600_000, 40), damages, any::<bool>());
+    let make = |number| {
+        let (partition, damages, is_clean) = any_case.new_tree(&mut runner).unwrap().current();
+        let sandbox = Sandbox::empty();
+        LogDir::new([partition]).write(sandbox.path());
+        if !is_clean {
+            fs::remove_file(sandbox.join(".kafka_cleanshutdown")).unwrap();
+            fs::remove_file(sandbox.join("recovery-point-offset-checkpoint")).unwrap();
         }
+        let mut story = format!("seed {seed}, number {number}, clean: {is_clean}");
+        for (file, damage) in &damages {
+            let files = files_below(sandbox.path()).into_iter().filter(|file| is_random_target(file));
+            let files: Vec<PathBuf> = files.collect();
+            let file = file.get(&files);
+            write!(story, ", {} {damage:?}", file.display()).unwrap();
+            spoil(&sandbox.join(file), damage);
+        }
+        let config = sandbox.beside("topic.properties");
+        fs::write(&config, "index.interval.bytes=200\nretention.ms=-1\n").unwrap();
+        (story, sandbox, config)
+    };
+    (0..count).map(make).collect()
+}
+
+/// Everything but what makes a directory one of this cluster, and what only other parts of a broker read.
+fn is_random_target(file: &Path) -> bool {
+    let names = ["partition.metadata", "meta.properties", ".lock", ".kafka_cleanshutdown"];
+    let of_others = ["replication-offset-checkpoint", "cleaner-offset-checkpoint"];
+    !names.iter().chain(&of_others).any(|name| file.ends_with(name))
+}
+
+#[test]
+#[ignore = "loads logs with Kafka's classes"]
+fn kafka_keeps_what_was_salvaged_of_random_damage() {
+    if kafka::is_missing() {
+        return;
     }
+    let repair =
+        |(story, sandbox, config): (String, Sandbox, PathBuf)| repaired(story, sandbox, RANDOM_NOW_MS, &config, &[]);
+    let all: Vec<Repaired> = random(200).into_iter().map(repair).collect();
+    let loaded = load(all.iter().map(|dir| (dir.result.as_path(), dir)));
+    let wrong: String = all.iter().zip(&loaded).map(|(dir, loaded)| losses(dir, loaded)).collect();
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+#[ignore = "loads logs with Kafka's classes"]
+fn random_damage_is_repaired_as_kafka_does() {
+    if kafka::is_missing() {
+        return;
+    }
+    let mode = ["--mode", "like-broker", "--kafka-version", "4.4"];
+    let repair =
+        |(story, sandbox, config): (String, Sandbox, PathBuf)| repaired(story, sandbox, RANDOM_NOW_MS, &config, &mode);
+    let all: Vec<Repaired> = random(200).into_iter().map(repair).collect();
+    let loaded = load(all.iter().map(|dir| (dir.damaged.path(), dir)));
+    let wrong: String = all.iter().zip(&loaded).map(|(dir, loaded)| deviations(dir, loaded)).collect();
     assert!(wrong.is_empty(), "{wrong}");
 }

@@ -7,7 +7,7 @@
 //! * [`run`]: the program in a process of its own, [`run_at`]: inside this one, [`CommandOutput`]: everything it said;
 //! * [`changing`]: the commands that change something, each with a log dir to change;
 //! * [`fault_fs`]: a disk in memory that fails, stops and loses what was not synced; [`start_model`]: a broker's start on it;
-//! * [`damage`]: ways to spoil a file, each named for what it does;
+//! * [`damage`]: ways to spoil a file, each named for what it does; [`random_damage`]: any of some, for properties;
 //! * [`json`]: JSON and JSON Lines;
 //! * [`golden`]: expected texts, with one switch to update them.
 //!
@@ -23,6 +23,7 @@ pub(crate) mod fault_fs;
 pub(crate) mod golden;
 pub(crate) mod json;
 pub(crate) mod packs;
+pub(crate) mod random_damage;
 mod sandbox;
 pub(crate) mod start_model;
 mod tree;
