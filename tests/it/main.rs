@@ -42,6 +42,7 @@ mod recheck;
 mod recorded_batches;
 mod reindex;
 mod repair;
+mod repair_campaign;
 mod retain;
 mod small_files;
 mod stat;

@@ -74,7 +74,7 @@ fn apply_with_a_flipped_byte(mode: Mode, spoiled: usize) -> bool {
 #[test]
 fn a_byte_that_changes_on_its_way_to_the_disk_is_caught_and_nothing_is_swapped() {
     for (mode, least) in [(Mode::Salvage, 5), (Mode::LikeBroker, 3)] {
-        let caught = (0..).take_while(|spoiled| apply_with_a_flipped_byte(mode, *spoiled)).count();
+        let caught = (0..100).take_while(|spoiled| apply_with_a_flipped_byte(mode, *spoiled)).count();
         assert!(caught >= least, "{mode:?}: {caught}");
     }
 }

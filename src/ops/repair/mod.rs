@@ -6,6 +6,7 @@
 //!
 //! Nothing here writes: the outcome is a [`Plan`](super::plan::Plan). Records are never changed and never made.
 
+mod accounting;
 mod arrange;
 mod checkpoints;
 mod companions;

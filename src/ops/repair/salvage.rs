@@ -7,21 +7,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use super::accounting::{account, note_reasons, records_lost};
 use super::arrange::{Segment, arrange, build, log_end};
 use super::checkpoints::{LogBounds, Stored, fitted, key_of};
 use super::companions::Companions;
 use super::like_broker::first_base;
 use super::options::{Mode, RepairError, RepairOptions};
-use super::report::{PartitionRepair, RepairPlan, SetAside};
+use super::report::{PartitionRepair, RepairPlan};
 use super::select::{Selection, select};
-use super::source::{Contents, Excluded, Origin, Source, SourceReader, list};
+use super::source::{Contents, Excluded, Source, SourceReader, list};
 use super::start::{Checks, Surroundings, shutdown_of};
 use super::topic_id::{heal, known_ids};
 use crate::format::{Offset, Position, Uuid};
-use crate::logdir::names::{CheckpointKind, DirName, FileKind, FileName, FileSuffix, LoaderView};
+use crate::logdir::names::{CheckpointKind, DirName, FileKind, FileName, FileSuffix};
 use crate::logdir::{Input, LogDir};
 use crate::ops::broker::Rules;
-use crate::ops::plan::{Accounting, PartitionPlan, Plan, PlanInput, PlanReason, Quarantined};
+use crate::ops::plan::{PartitionPlan, Plan, PlanInput};
 use crate::ops::verify;
 use crate::ops::{Finding, FindingId, PartitionImage, Progress, RecordReader, Severity};
 
@@ -234,25 +235,11 @@ impl Salvage<'_> {
         let start = self.checks().predict(&made.image, &made.around)?;
         let mut plan = PartitionPlan { after: made.image, ..PartitionPlan::unchanged(before) };
         let set_aside = account(&mut plan, sources, contents, &made.selection, &made.segments);
-        note_reasons(&mut plan, sources);
-        let records_lost = made
-            .selection
-            .dropped
-            .iter()
-            .filter(|dropped| !dropped.is_spare)
-            .map(|dropped| dropped.piece.records)
-            .chain(
-                contents
-                    .iter()
-                    .zip(sources)
-                    .filter(|(_, source)| source.origin <= Origin::Misnamed)
-                    .flat_map(|(contents, _)| contents.rejected.iter().map(|rejected| rejected.records)),
-            )
-            .fold(0, u64::saturating_add);
+        note_reasons(&mut plan, &set_aside);
         let repair = PartitionRepair {
             log_start: made.bounds.log_start,
             log_end: made.bounds.log_end,
-            records_lost,
+            records_lost: records_lost(&set_aside),
             set_aside,
             start,
             around: Some(made.around),
@@ -309,149 +296,5 @@ fn remove_snapshots_beyond(image: &mut PartitionImage, log_end: Offset) {
         {
             image.remove(&name);
         }
-    }
-}
-
-/// A range that is not kept, before it is named.
-struct Unkept {
-    start: Position,
-    end: Position,
-    reason: FindingId,
-    offsets: Option<(Offset, Offset)>,
-    records: u64,
-    is_spare: bool,
-}
-
-/// Accounts for every byte of the files that the result is made of, and puts aside what is in no segment.
-fn account(
-    plan: &mut PartitionPlan,
-    sources: &[Source],
-    contents: &[Contents],
-    selection: &Selection,
-    segments: &[Segment],
-) -> Vec<SetAside> {
-    let mut accounting = Accounting::default();
-    let mut set_aside = Vec::new();
-    for (index, (source, contents)) in sources.iter().zip(contents).enumerate() {
-        let ranges = segments.iter().filter(|segment| segment.source == index).flat_map(|segment| &segment.ranges);
-        let kept: u64 = ranges.map(crate::ops::DiskRange::len).sum();
-        // Of a leftover that nothing is taken from, everything is elsewhere.
-        if source.origin > Origin::Misnamed && kept == 0 {
-            continue;
-        }
-        let mut unkept: Vec<Unkept> = contents
-            .rejected
-            .iter()
-            .map(|rejected| Unkept {
-                start: rejected.start,
-                end: rejected.end,
-                reason: rejected.reason,
-                offsets: rejected.offsets,
-                records: rejected.records,
-                is_spare: rejected.reason == FindingId::LogZeroTail,
-            })
-            .collect();
-        unkept.extend(selection.dropped.iter().filter(|dropped| dropped.piece.source == index).map(|dropped| Unkept {
-            start: dropped.piece.start,
-            end: dropped.piece.end,
-            reason: dropped.reason,
-            offsets: Some((dropped.piece.first, dropped.piece.last)),
-            records: dropped.piece.records,
-            is_spare: dropped.is_spare,
-        }));
-        unkept.sort_by_key(|range| range.start);
-        accounting.bytes_in = accounting.bytes_in.saturating_add(source.size_bytes);
-        accounting.bytes_kept = accounting.bytes_kept.saturating_add(kept);
-        let records_in = contents.records();
-        let records_out = unkept.iter().map(|range| range.records).fold(0, u64::saturating_add);
-        accounting.records_in = accounting.records_in.saturating_add(records_in);
-        accounting.records_kept = accounting.records_kept.saturating_add(records_in.saturating_sub(records_out));
-        for range in unkept {
-            quarantine(plan, source, &range);
-            accounting.bytes_quarantined = accounting.bytes_quarantined.saturating_add(range.end.since(range.start));
-            set_aside.push(SetAside {
-                file: source.name.clone(),
-                position: range.start,
-                size_bytes: range.end.since(range.start),
-                reason: range.reason,
-                offsets: range.offsets,
-                records: range.records,
-                is_spare: range.is_spare,
-            });
-        }
-    }
-    plan.gaps = gaps(&set_aside, selection);
-    plan.accounting = accounting;
-    set_aside
-}
-
-fn quarantine(plan: &mut PartitionPlan, source: &Source, range: &Unkept) {
-    let Some(content) = plan.before.file(&source.name).map(|file| file.content.slice(range.start, range.end)) else {
-        return;
-    };
-    let mut name = source.name.clone();
-    name.push(format!("@{}-{}", range.start, range.end));
-    plan.quarantined.push(Quarantined { name, content, reasons: vec![PlanReason::Finding(range.reason)] });
-}
-
-/// Offsets that were there, sound or not, and are in no batch of the result.
-fn gaps(set_aside: &[SetAside], selection: &Selection) -> Vec<(Offset, Offset)> {
-    let mut gaps: Vec<(Offset, Offset)> = Vec::new();
-    let mut wanted: Vec<(Offset, Offset)> =
-        set_aside.iter().filter(|range| !range.is_spare).filter_map(|range| range.offsets).collect();
-    wanted.sort_unstable();
-    for (first, last) in wanted {
-        let mut at = first;
-        // Kept pieces are in the order of offsets and share none.
-        let from = selection.kept.partition_point(|piece| piece.last < first);
-        for piece in selection.kept.iter().skip(from).take_while(|piece| piece.first <= last) {
-            if at < piece.first {
-                push_gap(&mut gaps, (at, Offset(piece.first.0.saturating_sub(1))));
-            }
-            at = at.max(piece.last.next());
-        }
-        if at <= last {
-            push_gap(&mut gaps, (at, last));
-        }
-    }
-    gaps
-}
-
-fn push_gap(gaps: &mut Vec<(Offset, Offset)>, gap: (Offset, Offset)) {
-    match gaps.last_mut().filter(|last| gap.0 <= last.1.next()) {
-        Some(last) => last.1 = last.1.max(gap.1),
-        None => gaps.push(gap),
-    }
-}
-
-/// Why each file changes: what is wrong with it, or that it is a leftover.
-fn note_reasons(plan: &mut PartitionPlan, sources: &[Source]) {
-    let quarantined: Vec<(OsString, Vec<PlanReason>)> = sources
-        .iter()
-        .map(|source| {
-            let own = plan.quarantined.iter().filter(|quarantined| {
-                let name = quarantined.name.as_encoded_bytes();
-                name.strip_prefix(source.name.as_encoded_bytes()).is_some_and(|rest| rest.starts_with(b"@"))
-            });
-            (source.name.clone(), own.flat_map(|quarantined| quarantined.reasons.clone()).collect())
-        })
-        .collect();
-    for (name, reasons) in quarantined {
-        for reason in reasons {
-            plan.note(&name, reason);
-        }
-    }
-    for name in plan.before.names() {
-        let reason = match FileName::parse(&name).suffix() {
-            FileSuffix::Swap => FindingId::LeftoverSwap,
-            FileSuffix::Cleaned => FindingId::LeftoverCleaned,
-            FileSuffix::Deleted => FindingId::LeftoverDeleted,
-            FileSuffix::None if matches!(FileName::parse(&name), FileName::InvalidSegmentName { .. }) => {
-                FindingId::SegmentNameInvalid
-            }
-            FileSuffix::None if LoaderView::of(&name) == LoaderView::StartFails => FindingId::SegmentNameInvalid,
-            FileSuffix::None => continue,
-        };
-        plan.note(&name, PlanReason::Finding(reason));
     }
 }

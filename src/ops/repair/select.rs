@@ -1,10 +1,12 @@
 //! Which of the sound batches make up the log, where several have the same offsets or stand in the wrong order.
 //!
 //! Within a file the longest chain of batches with rising offsets is the log; what stands outside it has a wrong offset, which no
-//! checksum covers, or is a copy. Between files the higher leader epoch wins, as it does between replicas; then the file in use.
+//! checksum covers, or is a copy. So does what lies alone outside the offsets that the names of the files leave to its own. Between
+//! files the higher leader epoch wins, as it does between replicas; then the file in use. Of the log that comes out, as few records
+//! as possible go until its leader epochs rise: no checksum covers these either.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::options::DeletedFiles;
 use super::source::{Contents, Origin, Piece, Source, SourceReader, may_use};
@@ -20,6 +22,21 @@ pub(super) struct Selection {
     pub(super) dropped: Vec<Dropped>,
 }
 
+impl Selection {
+    /// Whether every offset of a range is in some kept piece.
+    pub(super) fn covers(&self, first: Offset, last: Offset) -> bool {
+        let mut at = first;
+        let from = self.kept.partition_point(|piece| piece.last < first);
+        for piece in self.kept.iter().skip(from) {
+            if at > last || at < piece.first {
+                break;
+            }
+            at = piece.last.next();
+        }
+        at > last
+    }
+}
+
 /// A sound piece that is not kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Dropped {
@@ -32,13 +49,16 @@ pub(super) struct Dropped {
 /// How much a piece is believed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Rank {
-    /// In line with the rest of a file in use.
+    /// In line with the rest of a file in use, and with its name and the next one's.
     InLine,
     /// Of a file with a wrong name.
     Misnamed,
+    /// In line with neighbours in a file in use that has a name for other offsets.
+    Misplaced,
     /// Of a file in use, and out of line.
     OutOfLine,
     Swap,
+    Cleaned,
     Deleted,
 }
 
@@ -56,25 +76,24 @@ pub(super) fn select(
 ) -> Result<Selection, ReadError> {
     let sources = reader.sources;
     let mut candidates = Vec::new();
-    for (source, contents) in sources.iter().zip(contents) {
-        let in_line = chain_of(&contents.pieces, source.base.unwrap_or(Offset(0)));
-        for (piece, is_in_line) in contents.pieces.iter().zip(in_line) {
-            let rank = match (source.origin, is_in_line) {
-                (Origin::Live, true) => Rank::InLine,
-                (Origin::Live, false) => Rank::OutOfLine,
-                (Origin::Misnamed, _) => Rank::Misnamed,
-                (Origin::Swap, _) => Rank::Swap,
-                (Origin::Deleted, _) => Rank::Deleted,
-            };
-            candidates.push(Candidate { piece: *piece, rank });
-        }
+    for (index, (source, contents)) in sources.iter().zip(contents).enumerate() {
+        let rank = match source.origin {
+            Origin::Live => {
+                candidates.extend(of_live_file(&contents.pieces, names_around(sources, index), reader)?);
+                continue;
+            }
+            Origin::Misnamed => Rank::Misnamed,
+            Origin::Swap => Rank::Swap,
+            Origin::Cleaned => Rank::Cleaned,
+            Origin::Deleted => Rank::Deleted,
+        };
+        candidates.extend(contents.pieces.iter().map(|piece| Candidate { piece: *piece, rank }));
     }
-    demote_beyond_next(&mut candidates, sources);
     let candidates = split_overlapping(candidates, reader)?;
     let mut kept = Kept::default();
     let (deleted_ones, others): (Vec<_>, Vec<_>) =
         candidates.into_iter().partition(|candidate| candidate.rank == Rank::Deleted);
-    let end = others.iter().filter(|other| other.rank == Rank::InLine).map(|other| other.piece.last).max();
+    let end = others.iter().filter(|other| other.rank <= Rank::Misplaced).map(|other| other.piece.last).max();
     for candidate in others {
         // An offset beyond all others, where the file goes on below it, is none that a broker gave.
         let is_astray = candidate.rank == Rank::OutOfLine && Some(candidate.piece.last) > end;
@@ -85,16 +104,74 @@ pub(super) fn select(
         }
     }
     let holes = kept.holes_between_segments(log_start);
+    let mut passed_over = Vec::new();
     for candidate in deleted_ones {
         let piece = candidate.piece;
         // A file that begins before the hole was merged into the one before it: what it has and that has not was cleaned away.
         let base = sources.get(piece.source).and_then(|source| source.base).unwrap_or(piece.first);
-        let closes = holes.iter().any(|(first, last)| *first <= base.min(piece.first) && piece.last <= *last);
+        // One that fills a hole to the offset is what is missing, whatever it is called.
+        let all = contents.get(piece.source).map(|contents| contents.pieces.as_slice()).unwrap_or_default();
+        let fills = all.first().zip(all.last()).is_some_and(|(a, b)| holes.contains(&(a.first, b.last)));
+        let closes = fills || holes.iter().any(|(first, last)| *first <= base.min(piece.first) && piece.last <= *last);
         if may_use(deleted, closes) {
             kept.offer(piece);
+        } else {
+            passed_over.push(piece);
         }
     }
+    // A file of which something is used goes; the rest of it stays deleted.
+    let used: BTreeSet<usize> = kept.pieces.values().map(|piece| piece.source).collect();
+    for piece in passed_over.into_iter().filter(|piece| used.contains(&piece.source)) {
+        kept.drop(piece, FindingId::LeftoverDeleted);
+    }
     Ok(kept.finish(sources))
+}
+
+/// The offsets that names leave to a file in use.
+#[derive(Clone, Copy, Debug)]
+struct Names {
+    base: Offset,
+    /// The base of the next file.
+    next: Option<Offset>,
+}
+
+impl Names {
+    fn allow(&self, piece: &Piece) -> bool {
+        self.base <= piece.first && self.next.is_none_or(|next| piece.last < next)
+    }
+}
+
+fn names_around(sources: &[Source], index: usize) -> Names {
+    let base = |source: &Source| source.base.filter(|_| source.origin == Origin::Live);
+    let next = sources.get(index + 1).and_then(base);
+    Names { base: sources.get(index).and_then(base).unwrap_or(Offset(0)), next }
+}
+
+/// How much the pieces of a file in use are believed.
+fn of_live_file(pieces: &[Piece], names: Names, reader: &mut SourceReader<'_>) -> Result<Vec<Candidate>, ReadError> {
+    let mut single = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        if names.allow(piece) { single.push(*piece) } else { single.extend(reader.split(piece)?) }
+    }
+    let in_chain = chain_of(&single, names.base);
+    let rank_of = |index: usize, piece: &Piece| match in_chain.get(index) {
+        Some(true) if names.allow(piece) => Rank::InLine,
+        Some(true) if has_neighbour(&single, index) => Rank::Misplaced,
+        _ => Rank::OutOfLine,
+    };
+    Ok(single
+        .iter()
+        .enumerate()
+        .map(|(index, piece)| Candidate { piece: *piece, rank: rank_of(index, piece) })
+        .collect())
+}
+
+/// Whether the piece before it or behind it in its file goes on where it begins or ends.
+fn has_neighbour(pieces: &[Piece], index: usize) -> bool {
+    let joins = |pair: &[Piece]| matches!(pair, [a, b] if a.last.next() == b.first);
+    let before = index.checked_sub(1).and_then(|before| pieces.get(before..=index));
+    let behind = pieces.get(index..index.saturating_add(2));
+    before.is_some_and(joins) || behind.is_some_and(joins)
 }
 
 /// Of each piece of a file whether it belongs to the longest chain of rising offsets: as many batches as possible, then as few
@@ -114,8 +191,12 @@ fn chain_of(pieces: &[Piece], base: Offset) -> Vec<bool> {
         let span = piece.last.0.saturating_sub(piece.first.0).saturating_add(1);
         let before = best.up_to(ends.partition_point(|end| *end < piece.first));
         let (score, previous) = before.map_or((Score::default(), None), |(score, index)| (score, Some(index)));
-        let own =
-            Score { batches: score.batches.saturating_add(piece.batches), offsets: score.offsets.saturating_add(span) };
+        let reached = previous.and_then(|index| pieces.get(index)).map_or(base, |previous| previous.last.next());
+        let own = Score {
+            batches: score.batches.saturating_add(piece.batches),
+            offsets: score.offsets.saturating_add(span),
+            joins: score.joins.saturating_add(u64::from(reached == piece.first)),
+        };
         chains.push((own, previous));
         if overwritten.get(index) != Some(&true) {
             best.offer(ends.partition_point(|end| *end < piece.last), own, index);
@@ -126,17 +207,41 @@ fn chain_of(pieces: &[Piece], base: Offset) -> Vec<bool> {
         last.0.saturating_sub(base.0).saturating_sub(score.offsets)
     };
     let eligible = chains.iter().enumerate().filter(|(index, _)| overwritten.get(*index) != Some(&true));
-    let mut at = eligible
-        .max_by_key(|(index, (score, _))| (score.batches, Reverse(missing(*index, score))))
+    let last = eligible
+        .max_by_key(|(index, (score, _))| (score.batches, Reverse(missing(*index, score)), score.joins))
         .map(|(index, _)| index);
-    let mut is_in = vec![false; pieces.len()];
+    let previous: Vec<Option<usize>> = chains.into_iter().map(|(_, previous)| previous).collect();
+    links_from(last, &previous)
+}
+
+/// Of each piece whether it belongs to the chain of epochs that do not fall with the most batches.
+fn rising_epochs(pieces: &[Piece]) -> Vec<bool> {
+    let mut epochs: Vec<_> = pieces.iter().map(|piece| piece.epoch).collect();
+    epochs.sort_unstable();
+    epochs.dedup();
+    let mut best = PrefixMaximum::new(epochs.len());
+    let mut previous = Vec::with_capacity(pieces.len());
+    for (index, piece) in pieces.iter().enumerate() {
+        let before = best.up_to(epochs.partition_point(|epoch| *epoch <= piece.epoch));
+        let (score, of) = before.map_or((Score::default(), None), |(score, index)| (score, Some(index)));
+        previous.push(of);
+        let own = Score { batches: score.batches.saturating_add(piece.batches), ..score };
+        best.offer(epochs.partition_point(|epoch| *epoch < piece.epoch), own, index);
+    }
+    let last = best.up_to(epochs.len()).map(|(_, index)| index);
+    links_from(last, &previous)
+}
+
+/// Which places are on the way that leads back from one.
+fn links_from(mut at: Option<usize>, previous: &[Option<usize>]) -> Vec<bool> {
+    let mut is_on = vec![false; previous.len()];
     while let Some(index) = at {
-        if let Some(place) = is_in.get_mut(index) {
+        if let Some(place) = is_on.get_mut(index) {
             *place = true;
         }
-        at = chains.get(index).and_then(|(_, previous)| *previous);
+        at = previous.get(index).copied().flatten();
     }
-    is_in
+    is_on
 }
 
 /// Pieces that lie under one of a later leader, with which the file goes on or ends.
@@ -163,6 +268,8 @@ struct Score {
     batches: u64,
     /// Offsets that it covers.
     offsets: i64,
+    /// Pieces that begin where the one before them ends.
+    joins: u64,
 }
 
 /// The best chain among those that end below a place (a Fenwick tree).
@@ -190,16 +297,6 @@ impl PrefixMaximum {
             at -= at & at.wrapping_neg();
         }
         best
-    }
-}
-
-/// What lies at or beyond the base of the next file in use is out of line in its own.
-fn demote_beyond_next(candidates: &mut [Candidate], sources: &[Source]) {
-    for candidate in candidates.iter_mut().filter(|candidate| candidate.rank == Rank::InLine) {
-        let next = sources.get(candidate.piece.source + 1).filter(|next| next.origin == Origin::Live);
-        if next.and_then(|next| next.base).is_some_and(|base| candidate.piece.last >= base) {
-            candidate.rank = Rank::OutOfLine;
-        }
     }
 }
 
@@ -280,28 +377,29 @@ impl Kept {
         holes
     }
 
-    /// Whether every offset of a range is in some kept piece, or missing inside one file.
-    fn covers(&self, piece: &Piece) -> bool {
-        let mut at = piece.first;
-        while at <= piece.last {
-            match self.pieces.range(..=at).next_back() {
-                Some((_, other)) if other.last >= at => at = other.last.next(),
-                _ => return false,
+    /// Drops as few records as possible so that leader epochs do not fall.
+    fn drop_falling_epochs(&mut self) {
+        let with_epoch: Vec<Piece> = self.pieces.values().filter(|piece| piece.epoch.is_some()).copied().collect();
+        if with_epoch.is_sorted_by_key(|piece| piece.epoch) {
+            return;
+        }
+        for (piece, is_rising) in with_epoch.iter().zip(rising_epochs(&with_epoch)) {
+            if !is_rising {
+                self.pieces.remove(&piece.first);
+                self.drop(*piece, FindingId::BatchLeaderEpochRegression);
             }
         }
-        true
     }
 
     fn finish(mut self, sources: &[Source]) -> Selection {
-        let dropped = std::mem::take(&mut self.dropped)
-            .into_iter()
-            .map(|(piece, reason)| {
-                let origin = sources.get(piece.source).map(|source| source.origin);
-                let is_leftover = matches!(origin, Some(Origin::Swap | Origin::Deleted));
-                let is_spare = reason == FindingId::BatchDuplicate || (is_leftover && self.covers(&piece));
-                Dropped { piece, reason, is_spare }
-            })
-            .collect();
-        Selection { kept: self.pieces.into_values().collect(), dropped }
+        self.drop_falling_epochs();
+        let mut selection = Selection { kept: self.pieces.into_values().collect(), dropped: Vec::new() };
+        for (piece, reason) in self.dropped {
+            let is_leftover = sources.get(piece.source).is_some_and(|source| source.origin.is_leftover());
+            let is_spare = matches!(reason, FindingId::BatchDuplicate | FindingId::LeftoverDeleted)
+                || (is_leftover && selection.covers(piece.first, piece.last));
+            selection.dropped.push(Dropped { piece, reason, is_spare });
+        }
+        selection
     }
 }

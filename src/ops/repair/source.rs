@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 
 use super::options::DeletedFiles;
 use crate::format::record::Record;
+use crate::format::resync::ResyncBounds;
 use crate::format::{BatchHeader, LeaderEpoch, Offset, Position};
 use crate::logdir::names::{FileKind, FileName, FileSuffix, Misnaming};
-use crate::logdir::{IoMode, LogScanner, ReadError, Scanned};
+use crate::logdir::{IoMode, LogScanner, ReadError, Resync, Scanned, SegmentFile};
 use crate::ops::{Damage, DamageKind, FindingId, PartitionImage, Progress, RecordReader, SoundBatches, SoundItem};
 
 /// What the name of a log file says of it. Of two files with the same records, that of the lesser origin is used.
@@ -20,8 +21,17 @@ pub(super) enum Origin {
     Misnamed,
     /// Written to replace others.
     Swap,
+    /// Not all of it need have been written yet.
+    Cleaned,
     /// To be deleted.
     Deleted,
+}
+
+impl Origin {
+    /// Whether a broker's next start would bring it into use or remove it.
+    pub(super) fn is_leftover(self) -> bool {
+        matches!(self, Self::Swap | Self::Cleaned | Self::Deleted)
+    }
 }
 
 /// A log file.
@@ -110,7 +120,7 @@ pub(super) fn list(image: &PartitionImage) -> Vec<Source> {
         .files()
         .filter_map(|(name, file)| {
             let (base, origin) = match FileName::parse(name) {
-                FileName::Segment { base, kind: FileKind::Log, suffix } => (Some(base), origin_of(suffix)?),
+                FileName::Segment { base, kind: FileKind::Log, suffix } => (Some(base), origin_of(suffix)),
                 FileName::InvalidSegmentName { kind: FileKind::Log, suffix: FileSuffix::None, misnaming } => {
                     match misnaming {
                         Misnaming::OtherDigits(_) => return None,
@@ -126,13 +136,12 @@ pub(super) fn list(image: &PartitionImage) -> Vec<Source> {
     sources
 }
 
-fn origin_of(suffix: FileSuffix) -> Option<Origin> {
+fn origin_of(suffix: FileSuffix) -> Origin {
     match suffix {
-        FileSuffix::None => Some(Origin::Live),
-        FileSuffix::Swap => Some(Origin::Swap),
-        FileSuffix::Deleted => Some(Origin::Deleted),
-        // What it was to be made of is still there.
-        FileSuffix::Cleaned => None,
+        FileSuffix::None => Origin::Live,
+        FileSuffix::Swap => Origin::Swap,
+        FileSuffix::Cleaned => Origin::Cleaned,
+        FileSuffix::Deleted => Origin::Deleted,
     }
 }
 
@@ -163,7 +172,11 @@ impl SourceReader<'_> {
                 break;
             }
             match item {
-                SoundItem::Damage(damage) => contents.rejected.push(of_damage(&damage)),
+                SoundItem::Damage(damage) => {
+                    let misplaced = self.misplaced(index, &log, &damage)?;
+                    contents.rejected.extend(of_damage(&damage, &misplaced));
+                    contents.pieces.extend(misplaced);
+                }
                 SoundItem::Batch(batch) => {
                     let piece = piece_of(index, &batch, &mut self.records);
                     let reason = excluded.get(&(index, piece.start)).copied().or_else(|| flaw_of(batch.header()));
@@ -185,6 +198,27 @@ impl SourceReader<'_> {
             }
         }
         Ok(contents)
+    }
+
+    /// Sound batches within a range of foreign bytes: their offsets lie below those before it, so a search for what goes on there
+    /// has passed them over. What may be a batch itself is not searched, because records may have batches as values.
+    fn misplaced(&mut self, source: usize, log: &SegmentFile, damage: &Damage) -> Result<Vec<Piece>, ReadError> {
+        let mut pieces = Vec::new();
+        if !matches!(damage.kind, DamageKind::Interior | DamageKind::TrailingBytes) {
+            return Ok(pieces);
+        }
+        let bounds =
+            ResyncBounds { file_end: damage.end(), least_offset: Offset(0), most_offset: Offset(i64::MAX - 1) };
+        let mut scanner = LogScanner::over(log, damage.position, damage.end());
+        let mut from = damage.position.advance(1);
+        while let Resync::Found(at) = scanner.find_batch(from, &bounds)? {
+            scanner.jump(at);
+            let Ok(Some(batch)) = scanner.next_batch() else { break };
+            let piece = piece_of(source, &batch, &mut self.records);
+            from = piece.end;
+            pieces.push(piece);
+        }
+        Ok(pieces)
     }
 
     /// The batches of a piece, each a piece of its own.
@@ -260,14 +294,19 @@ fn flaw_of(header: &BatchHeader) -> Option<FindingId> {
     }
 }
 
-fn of_damage(damage: &Damage) -> Rejected {
-    Rejected {
-        start: damage.position,
-        end: damage.end(),
-        reason: damage.kind.finding_id(),
-        offsets: if damage.kind == DamageKind::ZeroTail { None } else { damage.offsets() },
+/// What lies around the sound batches in a range of damage.
+fn of_damage(damage: &Damage, sound: &[Piece]) -> impl Iterator<Item = Rejected> {
+    let starts = std::iter::once(damage.position).chain(sound.iter().map(|piece| piece.end));
+    let ends = sound.iter().map(|piece| piece.start).chain([damage.end()]);
+    let offsets = if damage.kind == DamageKind::ZeroTail { None } else { damage.offsets() };
+    let reason = damage.kind.finding_id();
+    starts.zip(ends).filter(|(start, end)| start < end).map(move |(start, end)| Rejected {
+        start,
+        end,
+        reason,
+        offsets,
         records: 0,
-    }
+    })
 }
 
 /// Whether a file marked for deletion may be used at all.
