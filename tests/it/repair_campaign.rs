@@ -50,8 +50,10 @@ impl Victim<'_> {
     }
 }
 
-/// Ways to spoil a log dir. Each says what it did.
-const WAYS: [(&str, fn(&mut Victim<'_>)); 12] = [
+/// A way to spoil a log dir, and what to call it.
+type Way = (&'static str, fn(&mut Victim<'_>));
+
+const WAYS: [Way; 12] = [
     ("bytes", spoil_bytes),
     ("bytes of a log", spoil_log),
     ("a batch twice", repeat_batch),
