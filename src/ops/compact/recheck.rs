@@ -1,5 +1,6 @@
 //! New logs read once more before they take the places of the old ones: what they hold must be what the rounds have counted.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -8,7 +9,7 @@ use rayon::prelude::*;
 
 use super::plan::{CompactPlan, PartitionCleaning};
 use crate::format::record::Record;
-use crate::format::{Offset, Position};
+use crate::format::{Offset, Position, len_u64};
 use crate::logdir::names::{FileKind, FileName, FileSuffix};
 use crate::logdir::{IoMode, LogScanner, ReadError, ScanStop, Scanned, SegmentFile};
 use crate::ops::{RecordReader, RecordsError, first_sound_within};
@@ -27,6 +28,16 @@ pub enum RecheckError {
     Damaged {
         /// The segment.
         base: Offset,
+    },
+    /// It is shorter or longer.
+    #[error("the new log of segment {base} has {found} bytes where {expected} were counted")]
+    Size {
+        /// The segment.
+        base: Offset,
+        /// What the rounds have counted.
+        expected: u64,
+        /// What is there.
+        found: u64,
     },
     /// Records are missing, or too many.
     #[error("the new log of segment {base} has {found} records where {expected} were kept")]
@@ -74,19 +85,29 @@ pub fn recheck<'p>(
 
 fn recheck_log(cleaning: &PartitionCleaning, base: Offset, path: &Path) -> Result<(), RecheckError> {
     let sources = cleaning.segments.iter().filter(|segment| segment.into == base);
-    let (mut expected, mut wrong_checksums) = (0u64, 0u64);
+    let (mut size, mut expected, mut unlisted) = (0u64, 0u64, 0u64);
+    let mut known = WrongChecksums::new();
     for source in sources {
+        size = size.saturating_add(source.accounting.bytes_kept);
         expected = expected.saturating_add(source.accounting.records_kept);
-        wrong_checksums = wrong_checksums.saturating_add(source.crc_mismatch_count);
+        known.extend(source.crc_mismatches.iter().map(|wrong| (wrong.stored, wrong.computed)));
+        let listed = len_u64(source.crc_mismatches.len());
+        unlisted = unlisted.saturating_add(source.crc_mismatch_count.saturating_sub(listed));
     }
     let file = SegmentFile::open(path, IoMode::Pread)?;
-    let walked = walk_in_parts(&file, base, PART_BYTES)?;
-    if walked.end < file.end() || walked.wrong_checksums > wrong_checksums {
+    if file.size() != size {
+        return Err(RecheckError::Size { base, expected: size, found: file.size() });
+    }
+    let walked = Walk { file: &file, base, known: &known }.in_parts(PART_BYTES)?;
+    if walked.end < file.end() || walked.wrong_checksums > unlisted {
         return Err(RecheckError::Damaged { base });
     }
     let found = walked.records;
     if found == expected { Ok(()) } else { Err(RecheckError::Records { base, expected, found }) }
 }
+
+/// Checksums that were wrong before, as they are stored and as they should be: a cleaner copies such batches as they are.
+type WrongChecksums = HashSet<(u32, u32)>;
 
 /// What the batches of a range come to.
 #[derive(Clone, Copy, Debug)]
@@ -96,55 +117,70 @@ struct Walked {
     first: Option<Offset>,
     next: Offset,
     records: u64,
+    /// Wrong checksums that are not known.
     wrong_checksums: u64,
 }
 
-/// Reads a log with all threads: each begins at the first batch that it finds in its part. Where something is wrong, or a part does
-/// not begin at the end of the one before, it may have begun inside a record: then one thread reads all of it.
-fn walk_in_parts(file: &SegmentFile, base: Offset, part_bytes: u64) -> Result<Walked, RecheckError> {
-    let end = file.end();
-    let part = |number: u64| {
-        let start = Position(number.saturating_mul(part_bytes));
-        let until = start.advance(part_bytes).min(end);
-        let first = if number == 0 { Some(start) } else { first_sound_within(file, base, start, until) };
-        first.map(|first| walk(file, base, first, until)).transpose()
-    };
-    let parts = (0..end.0.div_ceil(part_bytes)).into_par_iter().map(part).collect::<Result<Vec<_>, _>>();
-    let mut parts = parts.unwrap_or_default().into_iter().flatten();
-    let mut all = parts.next();
-    for part in parts {
-        let Some(walked) = all.as_mut().filter(|walked| walked.end == part.start) else { break };
-        if let Some(offset) = part.first.filter(|first| *first < walked.next) {
-            return Err(RecheckError::Order { base, offset });
-        }
-        (walked.end, walked.next) = (part.end, part.next);
-        walked.records = walked.records.saturating_add(part.records);
-        walked.wrong_checksums = walked.wrong_checksums.saturating_add(part.wrong_checksums);
-    }
-    match all.filter(|walked| walked.end >= end) {
-        Some(walked) => Ok(walked),
-        None => walk(file, base, Position(0), end),
-    }
+/// A log to be read.
+#[derive(Clone, Copy)]
+struct Walk<'w> {
+    file: &'w SegmentFile,
+    base: Offset,
+    known: &'w WrongChecksums,
 }
 
-/// Reads the batches that begin before `until`.
-fn walk(file: &SegmentFile, base: Offset, start: Position, until: Position) -> Result<Walked, RecheckError> {
-    let mut scanner = LogScanner::over(file, start, file.end());
-    let mut reader = RecordReader::default();
-    let mut walked = Walked { start, end: start, first: None, next: base, records: 0, wrong_checksums: 0 };
-    while scanner.position() < until {
-        let Some(scanned) = scanner.next_batch().map_err(|stop| stopped(stop, base))? else { break };
-        let header = scanned.header();
-        walked.wrong_checksums = walked.wrong_checksums.saturating_add(u64::from(!scanned.crc_matches()?));
-        if header.last_offset < walked.next {
-            return Err(RecheckError::Order { base, offset: header.base_offset });
+impl Walk<'_> {
+    /// Reads all of it with all threads: each begins at the first batch that it finds in its part. Where something is wrong, or a
+    /// part does not begin at the end of the one before, it may have begun inside a record: then one thread reads all of it.
+    fn in_parts(&self, part_bytes: u64) -> Result<Walked, RecheckError> {
+        let (file, base, end) = (self.file, self.base, self.file.end());
+        let part = |number: u64| {
+            let start = Position(number.saturating_mul(part_bytes));
+            let until = start.advance(part_bytes).min(end);
+            let first = if number == 0 { Some(start) } else { first_sound_within(file, base, start, until) };
+            first.map(|first| self.over(first, until)).transpose()
+        };
+        let parts = (0..end.0.div_ceil(part_bytes)).into_par_iter().map(part).collect::<Result<Vec<_>, _>>();
+        let mut parts = parts.unwrap_or_default().into_iter().flatten();
+        let mut all = parts.next();
+        for part in parts {
+            let Some(walked) = all.as_mut().filter(|walked| walked.end == part.start) else { break };
+            if let Some(offset) = part.first.filter(|first| *first < walked.next) {
+                return Err(RecheckError::Order { base, offset });
+            }
+            (walked.end, walked.next) = (part.end, part.next);
+            walked.records = walked.records.saturating_add(part.records);
+            walked.wrong_checksums = walked.wrong_checksums.saturating_add(part.wrong_checksums);
         }
-        walked.first.get_or_insert(header.last_offset);
-        walked.next = header.next_offset();
-        walked.records = walked.records.saturating_add(records_of(&scanned, &mut reader, base)?);
-        walked.end = header.end();
+        match all.filter(|walked| walked.end >= end) {
+            Some(walked) => Ok(walked),
+            None => self.over(Position(0), end),
+        }
     }
-    Ok(walked)
+
+    /// Reads the batches that begin in a range.
+    fn over(&self, start: Position, until: Position) -> Result<Walked, RecheckError> {
+        let base = self.base;
+        let mut scanner = LogScanner::over(self.file, start, self.file.end());
+        let mut reader = RecordReader::default();
+        let mut walked = Walked { start, end: start, first: None, next: base, records: 0, wrong_checksums: 0 };
+        while scanner.position() < until {
+            let Some(scanned) = scanner.next_batch().map_err(|stop| stopped(stop, base))? else { break };
+            let header = scanned.header();
+            let computed = scanned.computed_crc()?;
+            if computed != header.crc && !self.known.contains(&(header.crc, computed)) {
+                walked.wrong_checksums = walked.wrong_checksums.saturating_add(1);
+            }
+            if header.last_offset < walked.next {
+                return Err(RecheckError::Order { base, offset: header.base_offset });
+            }
+            walked.first.get_or_insert(header.last_offset);
+            walked.next = header.next_offset();
+            walked.records = walked.records.saturating_add(records_of(&scanned, &mut reader, base)?);
+            walked.end = header.end();
+        }
+        Ok(walked)
+    }
 }
 
 /// Records of a batch: of a legacy message those inside, else as many as the header says, which the checksum covers.
@@ -191,7 +227,8 @@ mod tests {
         let mut temporary = tempfile::NamedTempFile::new().unwrap();
         temporary.write_all(bytes).unwrap();
         let file = SegmentFile::open(temporary.path(), IoMode::Pread).unwrap();
-        let walked = walk_in_parts(&file, Offset(0), part_bytes).map_err(|error| error.to_string())?;
+        let walk = Walk { file: &file, base: Offset(0), known: &WrongChecksums::new() };
+        let walked = walk.in_parts(part_bytes).map_err(|error| error.to_string())?;
         Ok((walked.end.0, walked.records, walked.next.0))
     }
 

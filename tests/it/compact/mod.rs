@@ -2,7 +2,9 @@
 
 mod command;
 mod decoded;
+mod memory;
 mod model;
 mod properties;
 mod recorded;
 mod recording;
+mod written;
