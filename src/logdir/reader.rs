@@ -1,5 +1,7 @@
 //! The bulk scan of log files: one buffer, batch after batch, damage reported and never passed over.
 
+use std::ops::Range;
+
 use super::error::ReadError;
 use super::segment_file::{RangeReader, SegmentFile};
 use crate::format::resync::{self, ResyncBounds};
@@ -120,6 +122,8 @@ pub struct LogScanner<'f> {
     buffer_start: Position,
     filled: usize,
     read_bytes: usize,
+    /// Zeros that were passed over last.
+    zeros: Range<Position>,
     done: bool,
 }
 
@@ -139,6 +143,7 @@ impl<'f> LogScanner<'f> {
             buffer_start: start,
             filled: 0,
             read_bytes: READ_BYTES,
+            zeros: start..start,
             done: false,
         }
     }
@@ -224,18 +229,25 @@ impl<'f> LogScanner<'f> {
         Batch::parse(self.held(header.position, len_usize(header.size_bytes)), header.position).ok().map(Scanned::Whole)
     }
 
-    /// The position of the first byte at or after `from` that is not zero; the end of the scan where there is none.
+    /// The position of the first byte at or after `from` that is not zero; the end of the scan where there is none. Asked again
+    /// within the same zeros, it does not read them again.
     pub fn skip_zeros(&mut self, from: Position) -> Result<Position, ReadError> {
+        if self.zeros.contains(&from) {
+            return Ok(self.zeros.end);
+        }
         let mut at = from;
         while at < self.end {
             self.ensure(at, 1)?;
             let held = self.held_from(at);
-            match held.iter().position(|&byte| byte != 0) {
-                Some(count) => return Ok(at.advance(len_u64(count))),
-                None => at = at.advance(len_u64(held.len().max(1))),
+            let zeros = resync::leading_zeros(held);
+            let is_over = zeros < held.len();
+            at = at.advance(len_u64(if is_over { zeros } else { zeros.max(1) }));
+            if is_over {
+                break;
             }
         }
-        Ok(self.end)
+        self.zeros = from..at.min(self.end);
+        Ok(self.zeros.end)
     }
 
     /// Reads up to `len` bytes from `position` on, fewer at the end of the scan.
