@@ -5,7 +5,6 @@ use std::ffi::OsStr;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
 use rayon::ThreadPool;
@@ -17,10 +16,16 @@ use super::log::{Content, LogPieces, Piece, show_piece, start_position};
 use super::{Amount, DumpOptions, Isolation};
 use crate::format::{Offset, Position};
 use crate::logdir::{IoMode, PartitionDir, ReadError, Segment, SegmentFile, TopicPartition};
+use crate::ops::parallel::{Deliver, feed_in_order};
 use crate::ops::{Progress, RecordReader};
 
 /// Index files larger than this are not read to find a place.
 const MOST_INDEX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Bytes of text that a worker gathers before it hands them over.
+const BLOCK_BYTES: usize = 256 * 1024;
+/// Buffers larger than this, for the sake of one large record, are not kept.
+const MOST_SPARE: usize = 1024 * 1024;
 
 /// The largest file beside a log that is shown.
 const MOST_SMALL_BYTES: u64 = 256 * 1024 * 1024;
@@ -57,7 +62,7 @@ impl std::fmt::Debug for Dumper<'_> {
     }
 }
 
-/// What a worker sends back.
+/// What a worker sends back: of a piece that becomes large, blocks, and what it came to with the last.
 struct Shown {
     bytes: Vec<u8>,
     summary: DumpSummary,
@@ -242,37 +247,19 @@ impl<'a> Dumper<'a> {
         &mut self,
         feed: impl FnOnce(&mut dyn FnMut(Piece) -> Result<(), DumpError>) -> Result<(), DumpError>,
     ) -> Result<(), DumpError> {
-        let most_in_flight = self.pool.current_num_threads() * 2;
         let (options, output, readers) = (self.options, self.output, &self.readers);
         let (write, progress, total) = (&mut *self.write, self.progress, &mut self.summary);
         let spare: Mutex<Vec<Vec<u8>>> = Mutex::default();
-        self.pool.in_place_scope(|scope| {
-            let mut in_flight: VecDeque<Receiver<Shown>> = VecDeque::new();
-            let mut land = |due: Receiver<Shown>| -> Result<(), DumpError> {
-                // A worker that panicked sends nothing; the panic goes on when the scope ends.
-                let Ok(shown) = due.recv() else { return Ok(()) };
-                *total = total.merge(shown.summary);
-                progress.advance(shown.summary.bytes);
-                write(&shown.bytes)?;
+        let work =
+            |piece: Piece, send: Deliver<'_, Shown>| show_apart(&piece, options, output, (readers, &spare), send);
+        feed_in_order(self.pool, feed, &work, |shown| {
+            *total = total.merge(shown.summary);
+            progress.advance(shown.summary.bytes);
+            write(&shown.bytes)?;
+            if shown.bytes.capacity() <= MOST_SPARE {
                 put(&spare, shown.bytes);
-                Ok(())
-            };
-            // The very first bytes do not wait for pieces behind them.
-            let mut most = 1;
-            let outcome = feed(&mut |piece| {
-                let (sender, receiver) = sync_channel(1);
-                let spare = &spare;
-                scope.spawn(move |_| show_apart(&piece, options, output, (readers, spare), &sender));
-                in_flight.push_back(receiver);
-                while in_flight.len() >= most {
-                    let Some(due) = in_flight.pop_front() else { break };
-                    land(due)?;
-                }
-                most = most_in_flight;
-                Ok(())
-            });
-            in_flight.into_iter().try_for_each(&mut land)?;
-            outcome
+            }
+            Ok(())
         })
     }
 
@@ -376,18 +363,26 @@ fn show_apart(
     options: &DumpOptions,
     output: &Output<'_>,
     (readers, spare): Kept<'_>,
-    sender: &SyncSender<Shown>,
+    send: Deliver<'_, Shown>,
 ) {
     let mut reader = take(readers).unwrap_or_else(|| RecordReader::new(options.limits));
-    let mut bytes = take(spare).unwrap_or_default();
-    bytes.clear();
+    let empty = || {
+        let mut bytes = take(spare).unwrap_or_default();
+        bytes.clear();
+        bytes
+    };
+    let mut bytes = empty();
     let summary = show_piece(piece, options, &mut reader, &mut |event| {
         output(event, &mut bytes);
-        ControlFlow::Continue(())
+        if bytes.len() < BLOCK_BYTES {
+            return ControlFlow::Continue(());
+        }
+        let bytes = std::mem::replace(&mut bytes, empty());
+        send(Shown { bytes, summary: DumpSummary::default() })
     });
     put(readers, reader);
     // Nobody listens any more once the output has failed.
-    let _ = sender.send(Shown { bytes, summary });
+    let _ = send(Shown { bytes, summary });
 }
 
 /// Takes one of the kept things. A poisoned lock only means that none is taken.
