@@ -8,23 +8,24 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rayon::ThreadPool;
 
-use super::context::Context;
+use super::context::{Context, Environment};
 use super::error::CliError;
 use super::exit::ExitStatus;
 use super::inputs::PathArgs;
 use crate::format::message::InternalTopic;
 use crate::logdir::Input;
 use crate::ops::Severity;
-use crate::ops::kafka_dump::{Depth, Event, IndexMode, Options, Report, Trouble, dump_file};
+use crate::ops::kafka_dump::{Depth, Event, IndexMode, Options, Pages, Report, Trouble, dump_file};
 use crate::render::kafka::{
     Decoder, RecordMetadata, ScalarDecoder, Style, java_path, push_crash, push_dumping, push_event, push_report,
     push_trouble,
 };
 use crate::render::untrusted::push_printable;
 
-/// Bytes of text that are gathered before they are written.
-const BLOCK_BYTES: usize = 64 * 1024;
+/// Bytes of text that make a page full.
+const PAGE_BYTES: usize = 256 * 1024;
 
 /// What Kafka's tool takes for the decoders of keys and values.
 const DEFAULT_DECODER: &str = "org.apache.kafka.tools.api.StringDecoder";
@@ -216,13 +217,14 @@ pub fn run(args: &KafkaArgs, paths: &PathArgs, context: &mut Context<'_>) -> Res
         }
         None => files_of(paths)?,
     };
-    let (style, options) = (args.style(), args.options(context));
+    let (printer, options) = (Printer { style: args.style(), environment: context.environment }, args.options(context));
+    let pool = context.thread_pool()?;
     let mut report = Report::default();
-    let mut printer = Printer::new(style, context);
+    let mut writer = Writer { context, worst: None, is_incomplete: false };
     for file in &files {
-        printer.dump(file, &options, &mut report)?;
+        writer.dump(file, (&options, printer), &pool, &mut report)?;
     }
-    printer.finish(&report)
+    Ok(writer.finish(&report))
 }
 
 fn files_of(paths: &PathArgs) -> Result<Vec<PathBuf>, CliError> {
@@ -244,61 +246,17 @@ fn files_of(paths: &PathArgs) -> Result<Vec<PathBuf>, CliError> {
     Ok(files)
 }
 
-/// Writes lines in blocks, those for standard error in order with those for standard output.
-struct Printer<'p, 'c> {
-    style: Style,
-    context: &'p mut Context<'c>,
+/// Lines of a stretch of a file, those for standard error in order with those for standard output.
+#[derive(Debug, Default)]
+struct Page {
     out: Vec<u8>,
+    /// What is said on standard error, and the place in `out` before which.
+    complaints: Vec<(usize, Vec<u8>)>,
     worst: Option<Severity>,
     is_incomplete: bool,
 }
 
-impl<'p, 'c> Printer<'p, 'c> {
-    fn new(style: Style, context: &'p mut Context<'c>) -> Self {
-        Self { style, context, out: Vec::new(), worst: None, is_incomplete: false }
-    }
-
-    fn dump(&mut self, file: &Path, options: &Options, report: &mut Report) -> Result<(), CliError> {
-        let shown = java_path(file.as_os_str().as_bytes());
-        push_dumping(&mut self.out, &shown);
-        let path = PathBuf::from(OsStr::from_bytes(&shown));
-        let mut failure = None;
-        let _ = dump_file(&path, options, report, &mut |event| match self.see(&shown, &event) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failure = Some(error);
-                ControlFlow::Break(())
-            }
-        });
-        failure.map_or(Ok(()), |error| Err(error.into()))
-    }
-
-    fn see(&mut self, path: &[u8], event: &Event<'_>) -> io::Result<()> {
-        let start = self.out.len();
-        let crash = push_event(&mut self.out, path, self.style, event);
-        if self.context.environment.stdout_is_terminal {
-            escape_controls(&mut self.out, start);
-        }
-        match event {
-            Event::Trouble(trouble) => {
-                self.note_trouble(trouble);
-                let mut text = Vec::new();
-                push_trouble(&mut text, path, trouble);
-                self.complain(&text)?;
-            }
-            Event::Batch { crc_matches: false, .. } => self.note_severity(Severity::Critical),
-            Event::TrailingBytes(_) => self.note_severity(Severity::Warning),
-            _ => {}
-        }
-        if let Err(crash) = crash {
-            self.note_severity(Severity::Error);
-            let mut text = Vec::new();
-            push_crash(&mut text, path, &crash);
-            self.complain(&text)?;
-        }
-        if self.out.len() >= BLOCK_BYTES { self.flush() } else { Ok(()) }
-    }
-
+impl Page {
     fn note_trouble(&mut self, trouble: &Trouble) {
         match trouble {
             Trouble::UnknownFile => {}
@@ -312,35 +270,116 @@ impl<'p, 'c> Printer<'p, 'c> {
         self.worst = self.worst.max(Some(severity));
     }
 
-    fn complain(&mut self, text: &[u8]) -> io::Result<()> {
-        self.flush()?;
+    fn complain(&mut self, text: Vec<u8>) {
+        self.complaints.push((self.out.len(), text));
+    }
+}
+
+/// Makes the lines of events.
+#[derive(Clone, Copy, Debug)]
+struct Printer {
+    style: Style,
+    environment: Environment,
+}
+
+impl Printer {
+    /// Adds an event to a page; breaks when the page is full.
+    fn see(self, page: &mut Page, path: &[u8], event: &Event<'_>) -> ControlFlow<()> {
+        let start = page.out.len();
+        let crash = push_event(&mut page.out, path, self.style, event);
+        if self.environment.stdout_is_terminal {
+            escape_controls(&mut page.out, start);
+        }
+        match event {
+            Event::Trouble(trouble) => {
+                page.note_trouble(trouble);
+                let mut text = Vec::new();
+                push_trouble(&mut text, path, trouble);
+                page.complain(text);
+            }
+            Event::Batch { crc_matches: false, .. } => page.note_severity(Severity::Critical),
+            Event::TrailingBytes(_) => page.note_severity(Severity::Warning),
+            _ => {}
+        }
+        if let Err(crash) = crash {
+            page.note_severity(Severity::Error);
+            let mut text = Vec::new();
+            push_crash(&mut text, path, &crash);
+            page.complain(text);
+        }
+        if page.out.len() >= PAGE_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Writes pages, and remembers what was bad in them.
+struct Writer<'p, 'c> {
+    context: &'p mut Context<'c>,
+    worst: Option<Severity>,
+    is_incomplete: bool,
+}
+
+impl Writer<'_, '_> {
+    fn dump(
+        &mut self,
+        file: &Path,
+        (options, printer): (&Options, Printer),
+        pool: &ThreadPool,
+        report: &mut Report,
+    ) -> Result<(), CliError> {
+        let shown = java_path(file.as_os_str().as_bytes());
+        let mut heading = Vec::new();
+        push_dumping(&mut heading, &shown);
+        self.context.write(&heading)?;
+        let path = PathBuf::from(OsStr::from_bytes(&shown));
+        let mut failure = None;
+        let mut pages = Pages {
+            pool,
+            see: &|page: &mut Page, event: &Event<'_>| printer.see(page, &shown, event),
+            take: &mut |page| match self.put(&page) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                }
+            },
+        };
+        let _ = dump_file(&path, options, report, &mut pages);
+        failure.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn put(&mut self, page: &Page) -> io::Result<()> {
+        self.worst = self.worst.max(page.worst);
+        self.is_incomplete |= page.is_incomplete;
+        let mut written = 0;
+        for (place, text) in &page.complaints {
+            self.context.write(page.out.get(written..*place).unwrap_or_default())?;
+            written = *place;
+            self.complain(text);
+        }
+        self.context.write(page.out.get(written..).unwrap_or_default())
+    }
+
+    fn complain(&mut self, text: &[u8]) {
         let mut text = text.to_vec();
         if self.context.environment.stderr_is_terminal {
             escape_controls(&mut text, 0);
         }
         // A closed standard error leaves the result as it is.
         let _ = self.context.stderr.write_all(&text);
-        Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        let written = self.context.write(&self.out);
-        self.out.clear();
-        written
-    }
-
-    fn finish(mut self, report: &Report) -> Result<ExitStatus, CliError> {
+    fn finish(mut self, report: &Report) -> ExitStatus {
         let working_directory = std::env::current_dir().unwrap_or_default();
         let absolute = |path: &Path| working_directory.join(path).into_os_string().into_vec();
         let mut text = Vec::new();
         push_report(&mut text, report, &absolute);
-        self.complain(&text)?;
+        self.complain(&text);
         let has_index_findings = !report.offset_mismatches.is_empty()
             || !report.time_mismatches.is_empty()
             || !report.time_disorder.is_empty()
             || !report.offsets_not_found.is_empty();
         if has_index_findings {
-            self.note_severity(Severity::Error);
+            self.worst = self.worst.max(Some(Severity::Error));
         }
         let fail_on = self.context.globals.fail_on;
         let found = if self.worst.is_some_and(|severity| fail_on.includes(severity)) {
@@ -348,7 +387,7 @@ impl<'p, 'c> Printer<'p, 'c> {
         } else {
             ExitStatus::Done
         };
-        Ok(if self.is_incomplete { ExitStatus::Incomplete } else { found })
+        if self.is_incomplete { ExitStatus::Incomplete } else { found }
     }
 }
 

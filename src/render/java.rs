@@ -1,7 +1,19 @@
 //! How Java turns numbers and bytes into text, where Rust would do it otherwise.
 
+use std::borrow::Cow;
+
 /// What Java puts in place of bytes that are not UTF-8.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+
+/// Bytes as `new String(bytes, UTF_8)` prints them: themselves, but where they are malformed.
+pub fn as_text(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if std::str::from_utf8(bytes).is_ok() {
+        return Cow::Borrowed(bytes);
+    }
+    let mut out = Vec::new();
+    push_text(&mut out, bytes);
+    Cow::Owned(out)
+}
 
 /// Appends bytes as `new String(bytes, UTF_8)` prints them: what is malformed becomes U+FFFD. Unlike in Rust, the encoding of a
 /// surrogate (`ED A0..BF`, then possibly a continuation byte) is replaced as a whole.

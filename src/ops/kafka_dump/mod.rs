@@ -8,9 +8,12 @@
 mod event;
 mod index;
 mod log;
+mod pages;
 mod small;
+mod steps;
 mod undersized;
 mod walk;
 
 pub use event::{Event, Heading, IndexFault, IndexFile, MOST_STEPS, Report, SnapshotFault, StoredSizes, Trouble};
+pub use pages::Pages;
 pub use walk::{Depth, IndexMode, Options, dump_file};

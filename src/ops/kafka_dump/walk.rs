@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::event::{Event, Heading, Report, Trouble};
+use super::pages::Pages;
 use super::{index, log, small};
 use crate::format::Offset;
 use crate::format::java_number::{parse_java_int, parse_java_long};
@@ -71,32 +72,41 @@ impl Options {
     }
 }
 
-/// Walks one file. `visit` sees the events and may break off.
-pub fn dump_file(
+/// Walks one file.
+pub fn dump_file<P: Default + Send>(
     path: &Path,
     options: &Options,
     report: &mut Report,
-    visit: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+    pages: &mut Pages<'_, P>,
 ) -> ControlFlow<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let suffix = name.rfind('.').and_then(|dot| name.get(dot..)).unwrap_or_default();
-    let (base, named) = match leading_offset(&name) {
-        Ok(offset) => (offset, None),
-        Err(text) => (Offset(0), Some(Trouble::NameWithoutOffset { text })),
-    };
     match suffix {
-        ".log" => {
-            visit(named.map_or(Event::Heading(Heading::Log(base)), Event::Trouble))?;
-            log::dump(path, options, report, visit)
+        ".log" | ".checkpoint" => {
+            pages.gather(|visit| visit(if suffix == ".log" { log_heading(&name) } else { snapshot_heading(&name) }))?;
+            log::dump(path, options, report, pages)
         }
-        ".checkpoint" => {
-            visit(snapshot_heading(&name))?;
-            log::dump(path, options, report, visit)
-        }
+        _ => pages.gather(|visit| dump_beside_log(path, &name, suffix, (options, report), visit)),
+    }
+}
+
+/// Walks a file that is no log.
+fn dump_beside_log(
+    path: &Path,
+    name: &str,
+    suffix: &str,
+    (options, report): (&Options, &mut Report),
+    visit: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    match suffix {
         ".index" | ".timeindex" => {
-            if let Some(trouble) = named {
-                visit(Event::Trouble(trouble))?;
-            }
+            let base = match leading_offset(name) {
+                Ok(offset) => offset,
+                Err(text) => {
+                    visit(Event::Trouble(Trouble::NameWithoutOffset { text }))?;
+                    Offset(0)
+                }
+            };
             if suffix == ".index" {
                 index::dump_offset_index(path, base, options, report, visit)
             } else {
@@ -106,6 +116,13 @@ pub fn dump_file(
         ".txnindex" => small::dump_txn_index(path, options, visit),
         ".snapshot" => small::dump_producer_snapshot(path, options, visit),
         _ => visit(Event::Trouble(Trouble::UnknownFile)),
+    }
+}
+
+fn log_heading(name: &str) -> Event<'static> {
+    match leading_offset(name) {
+        Ok(offset) => Event::Heading(Heading::Log(offset)),
+        Err(text) => Event::Trouble(Trouble::NameWithoutOffset { text }),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What stands after `key: ` and `payload: `, for each decoder of the tool.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::remote::push_remote;
@@ -8,7 +9,7 @@ use crate::format::message::{
 };
 use crate::format::{Cursor, Offset, Shape};
 use crate::render::base64::push_uuid;
-use crate::render::java::{push_double, push_float, push_text};
+use crate::render::java::{as_text, push_double, push_float};
 use crate::render::message::{MessageStyle, push_int, push_struct};
 
 /// A decoder for keys or values without structure. The first three are Kafka's own (`org.apache.kafka.tools.api`).
@@ -48,11 +49,11 @@ pub enum Decoder {
 
 /// The texts of a record. `None` prints nothing, an empty text prints its label.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Content {
+pub struct Content<'a> {
     /// After `key: `.
-    pub key: Option<Vec<u8>>,
+    pub key: Option<Cow<'a, [u8]>>,
     /// After `payload: `.
-    pub payload: Option<Vec<u8>>,
+    pub payload: Option<Cow<'a, [u8]>>,
 }
 
 /// An exception that ends Kafka's tool.
@@ -66,7 +67,12 @@ pub struct Crash {
 }
 
 /// Decodes a record's key and value.
-pub fn content(decoder: Decoder, offset: Offset, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<Content, Crash> {
+pub fn content<'a>(
+    decoder: Decoder,
+    offset: Offset,
+    key: Option<&'a [u8]>,
+    value: Option<&'a [u8]>,
+) -> Result<Content<'a>, Crash> {
     match decoder {
         Decoder::Scalars { key: key_decoder, value: value_decoder } => Ok(Content {
             key: key.map(|bytes| scalar(key_decoder, bytes)).transpose()?,
@@ -79,29 +85,30 @@ pub fn content(decoder: Decoder, offset: Offset, key: Option<&[u8]>, value: Opti
 }
 
 /// What the tool prints of a record whose value cannot be had, for the reason that Java gives.
-pub(super) fn unreadable_content(decoder: Decoder, offset: Offset, reason: &str) -> Result<Content, Crash> {
+pub(super) fn unreadable_content(decoder: Decoder, offset: Offset, reason: &str) -> Result<Content<'static>, Crash> {
     match decoder {
         Decoder::Scalars { .. } => {
             Err(Crash { class: "java.lang.IllegalArgumentException", message: Some(reason.to_owned()) })
         }
         Decoder::Topic(InternalTopic::ClusterMetadata) => {
-            Ok(Content { key: None, payload: Some(format!("Error at {offset}, skipping. {reason}").into_bytes()) })
+            let text = format!("Error at {offset}, skipping. {reason}").into_bytes();
+            Ok(Content { key: None, payload: Some(text.into()) })
         }
         Decoder::Topic(topic) => {
-            let text = Some(format!("Error at offset {offset}, skipping. {reason}").into_bytes());
+            let text = Some(format!("Error at offset {offset}, skipping. {reason}").into_bytes().into());
             let (key, payload) = if topic.is_framed() { (None, text) } else { (text, None) };
             Ok(Content { key, payload })
         }
     }
 }
 
-fn scalar(decoder: ScalarDecoder, bytes: &[u8]) -> Result<Vec<u8>, Crash> {
+fn scalar(decoder: ScalarDecoder, bytes: &[u8]) -> Result<Cow<'_, [u8]>, Crash> {
     let underflow = |_| Crash { class: "java.nio.BufferUnderflowException", message: None };
     let mut cursor = Cursor::new(bytes);
     let shape = Shape::Message;
     let mut out = Vec::new();
     match decoder {
-        ScalarDecoder::Text => push_text(&mut out, bytes),
+        ScalarDecoder::Text => return Ok(as_text(bytes)),
         ScalarDecoder::Long => push_int(&mut out, cursor.read_i64(shape).map_err(underflow)?),
         ScalarDecoder::Integer => push_int(&mut out, cursor.read_i32(shape).map_err(underflow)?.into()),
         ScalarDecoder::Short => push_int(&mut out, cursor.read_i16(shape).map_err(underflow)?.into()),
@@ -118,7 +125,7 @@ fn scalar(decoder: ScalarDecoder, bytes: &[u8]) -> Result<Vec<u8>, Crash> {
             }
         }
     }
-    Ok(out)
+    Ok(out.into())
 }
 
 fn coordinator(
@@ -126,7 +133,7 @@ fn coordinator(
     offset: Offset,
     key: Option<&[u8]>,
     value: Option<&[u8]>,
-) -> Result<Content, Crash> {
+) -> Result<Content<'static>, Crash> {
     let Some(key) = key else {
         return Err(Crash {
             class: "java.lang.RuntimeException",
@@ -140,18 +147,20 @@ fn coordinator(
         Ok((key, value))
     });
     Ok(match decoded {
-        Ok((key, value)) => Content {
-            key: Some(coordinator_text("type", key.type_id, &key)),
-            payload: Some(
-                value.map_or_else(|| b"<DELETE>".to_vec(), |value| coordinator_text("version", value.version, &value)),
-            ),
-        },
+        Ok((key, value)) => {
+            Content {
+                key: Some(coordinator_text("type", key.type_id, &key).into()),
+                payload: Some(value.map_or(Cow::Borrowed(b"<DELETE>"), |value| {
+                    coordinator_text("version", value.version, &value).into()
+                })),
+            }
+        }
         Err(DecodeError::UnknownType(type_id)) => Content {
-            key: Some(format!("Unknown record type {type_id} at offset {offset}, skipping.").into_bytes()),
+            key: Some(format!("Unknown record type {type_id} at offset {offset}, skipping.").into_bytes().into()),
             payload: None,
         },
         Err(error) => Content {
-            key: Some(format!("Error at offset {offset}, skipping. {}", reason(&error)).into_bytes()),
+            key: Some(format!("Error at offset {offset}, skipping. {}", reason(&error)).into_bytes().into()),
             payload: None,
         },
     })
@@ -164,12 +173,12 @@ fn coordinator_text(label: &str, number: i16, message: &Message<'_>) -> Vec<u8> 
     out
 }
 
-fn metadata(offset: Offset, value: Option<&[u8]>) -> Content {
+fn metadata(offset: Offset, value: Option<&[u8]>) -> Content<'static> {
     let payload = match decode_framed(InternalTopic::ClusterMetadata, value.unwrap_or_default(), Layouts::Current) {
         Ok(message) => metadata_text(&message),
         Err(error) => format!("Error at {offset}, skipping. {}", reason(&error)).into_bytes(),
     };
-    Content { key: None, payload: Some(payload) }
+    Content { key: None, payload: Some(payload.into()) }
 }
 
 fn metadata_text(message: &Message<'_>) -> Vec<u8> {
@@ -192,7 +201,7 @@ fn upper_snake(name: &str) -> String {
     constant
 }
 
-fn remote(offset: Offset, value: Option<&[u8]>) -> Content {
+fn remote(offset: Offset, value: Option<&[u8]>) -> Content<'static> {
     let text = match value {
         // The JVM's own text for the null reference that the tool runs into.
         None => Err("Cannot invoke \"java.nio.ByteBuffer.remaining()\" because the return value of \
@@ -203,7 +212,7 @@ fn remote(offset: Offset, value: Option<&[u8]>) -> Content {
             .and_then(|message| push_remote(&message)),
     };
     let payload = text.unwrap_or_else(|reason| format!("Error at offset {offset}, skipping. {reason}").into_bytes());
-    Content { key: None, payload: Some(payload) }
+    Content { key: None, payload: Some(payload.into()) }
 }
 
 /// The message of the exception that Kafka throws for this.
@@ -268,8 +277,8 @@ mod tests {
         (hex != "-").then(|| hex.as_bytes().chunks(2).map(pair).collect())
     }
 
-    fn text(text: Option<Vec<u8>>) -> String {
-        text.map_or_else(|| "-".to_owned(), |text| String::from_utf8(text).unwrap())
+    fn text(text: Option<Cow<'_, [u8]>>) -> String {
+        text.map_or_else(|| "-".to_owned(), |text| String::from_utf8(text.into_owned()).unwrap())
             .replace('\n', "\\n")
             .replace('\r', "\\r")
     }

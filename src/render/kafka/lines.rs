@@ -8,6 +8,7 @@ use crate::format::record::Record;
 use crate::format::{BatchHeader, Offset, TimestampMs, TimestampType};
 use crate::ops::kafka_dump::{Event, Heading, StoredSizes};
 use crate::render::java::push_text;
+use crate::render::message::push_int;
 
 /// Whether the facts about a record stand in front of its content.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -204,7 +205,7 @@ fn push_record(
     }
 }
 
-fn push_content(out: &mut Vec<u8>, style: Style, content: Content) {
+fn push_content(out: &mut Vec<u8>, style: Style, content: Content<'_>) {
     let mut prefix = if style.metadata == RecordMetadata::Shown { " " } else { "| " };
     for (label, text) in [("key: ", content.key), ("payload: ", content.payload)] {
         if let Some(text) = text {
@@ -230,6 +231,7 @@ fn push_cut_message(out: &mut Vec<u8>, style: Style, header: &BatchHeader, sizes
     Ok(())
 }
 
+/// Written piece by piece, since there may be millions.
 fn push_metadata(
     out: &mut Vec<u8>,
     header: &BatchHeader,
@@ -237,18 +239,22 @@ fn push_metadata(
     timestamp: Option<TimestampMs>,
     [key_size, value_size]: [i64; 2],
 ) {
-    push(
-        out,
-        format_args!(
-            "| offset: {offset} {}: {} keySize: {key_size} valueSize: {value_size}",
-            timestamp_type(header.timestamp_type()),
-            timestamp.map_or(-1, |time| time.0),
-        ),
-    );
+    out.extend_from_slice(b"| offset: ");
+    push_int(out, offset.0);
+    out.push(b' ');
+    out.extend_from_slice(timestamp_type(header.timestamp_type()).as_bytes());
+    out.extend_from_slice(b": ");
+    push_int(out, timestamp.map_or(-1, |time| time.0));
+    out.extend_from_slice(b" keySize: ");
+    push_int(out, key_size);
+    out.extend_from_slice(b" valueSize: ");
+    push_int(out, value_size);
 }
 
 fn push_current_part(out: &mut Vec<u8>, record: &Record<'_>) {
-    push(out, format_args!(" sequence: {} headerKeys: [", record.sequence.map_or(-1, |sequence| sequence.0)));
+    out.extend_from_slice(b" sequence: ");
+    push_int(out, record.sequence.map_or(-1, |sequence| sequence.0.into()));
+    out.extend_from_slice(b" headerKeys: [");
     for (place, header) in record.headers.iter().enumerate() {
         if place > 0 {
             out.push(b',');
