@@ -90,36 +90,67 @@ pub fn push_name(out: &mut Vec<u8>, name: &str, suffix: &str) {
     out.extend_from_slice(b"\":");
 }
 
+/// Bytes that are looked at together.
+const BLOCK: usize = 8;
+
+/// Copies block by block, as far as bytes stand for themselves.
 fn push_escaped(out: &mut Vec<u8>, text: &str) {
-    let mut rest = text;
-    while !rest.is_empty() {
-        let plain = plain_prefix(rest.as_bytes());
-        let (head, tail) = rest.split_at_checked(plain).unwrap_or((rest, ""));
-        out.extend_from_slice(head.as_bytes());
-        let mut characters = tail.chars();
-        if let Some(character) = characters.next() {
-            push_character(out, character);
+    out.reserve(text.len() + BLOCK);
+    let mut rest = text.as_bytes();
+    while let Some((block, tail)) = rest.split_first_chunk::<BLOCK>() {
+        // A copy of fixed size is one instruction; what is too much is taken back.
+        out.extend_from_slice(block);
+        let plain = plain_prefix(*block);
+        if plain == BLOCK {
+            rest = tail;
+            continue;
         }
-        rest = characters.as_str();
+        out.truncate(out.len().saturating_sub(BLOCK - plain));
+        rest = match rest.get(plain..) {
+            // By far the most frequent, in values that are JSON themselves.
+            Some([b'"', tail @ ..]) => {
+                out.extend_from_slice(b"\\\"");
+                tail
+            }
+            _ => push_special(out, text, text.len() - rest.len() + plain),
+        };
+    }
+    while let Some((&byte, tail)) = rest.split_first() {
+        if is_plain(byte) {
+            out.push(byte);
+            rest = tail;
+        } else {
+            rest = push_special(out, text, text.len() - rest.len());
+        }
     }
 }
 
-/// Bytes at the start that stand for themselves: printable ASCII but for quote and backslash.
+/// Appends the character that starts at `at`, and gives the bytes behind it.
+fn push_special<'t>(out: &mut Vec<u8>, text: &'t str, at: usize) -> &'t [u8] {
+    let mut characters = text.get(at..).unwrap_or_default().chars();
+    if let Some(character) = characters.next() {
+        push_character(out, character);
+    }
+    characters.as_str().as_bytes()
+}
+
+/// Whether a byte stands for itself: printable ASCII but for quote and backslash.
+fn is_plain(byte: u8) -> bool {
+    (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\'
+}
+
+/// How many bytes at the start stand for themselves. The eight are looked at as one number, whose every byte has its top bit set
+/// where it does not; a borrow can only set a bit behind the first.
 #[inline]
-#[expect(
-    clippy::needless_bitwise_bool,
-    reason = "a lazy operator is a branch, and branches keep a block from being vectorised"
-)]
-fn plain_prefix(bytes: &[u8]) -> usize {
-    const BLOCK: usize = 16;
-    let is_special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\') | (byte >= 0x7f);
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
-    // A block without a branch inside becomes a handful of vector instructions.
-    let clean =
-        blocks.iter().take_while(|block| !block.iter().fold(false, |any, &byte| any | is_special(byte))).count();
-    let start = clean * BLOCK;
-    let rest = bytes.get(start..).unwrap_or_default();
-    start + rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len())
+fn plain_prefix(block: [u8; BLOCK]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = ONES << 7;
+    // The first byte comes lowest, where the borrow starts.
+    let word = u64::from_be_bytes(block).swap_bytes();
+    let below = |number: u64, limit: u8| number.wrapping_sub(ONES * u64::from(limit)) & !number;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let special = (word | below(word, 0x20) | is(b'"') | is(b'\\') | is(0x7f)) & TOPS;
+    usize::try_from(special.trailing_zeros() / 8).unwrap_or(0)
 }
 
 fn push_character(out: &mut Vec<u8>, character: char) {
@@ -171,6 +202,22 @@ mod tests {
     fn a_document_never_drives_a_terminal() {
         let document = to_document(&["plain ä", "\u{7f}\u{202e}x\u{e0001}"]).unwrap();
         assert_eq!(document, "[\"plain ä\",\"\\u007f\\u202ex\\udb40\\udc01\"]\n".as_bytes());
+    }
+
+    #[test]
+    fn every_byte_is_found_at_every_place_of_a_block() {
+        for byte in 0..=255u8 {
+            for place in 0..BLOCK {
+                let mut block = *b"plaintxt";
+                block[place] = byte;
+                let expected = if is_plain(byte) { BLOCK } else { place };
+                assert_eq!(plain_prefix(block), expected, "{byte:#x} at {place}");
+                // What stands behind the first does not matter.
+                block[place + 1..].fill(0x1f);
+                let expected = if is_plain(byte) { place + 1 } else { place };
+                assert_eq!(plain_prefix(block), expected, "{byte:#x} at {place} before others");
+            }
+        }
     }
 
     proptest! {

@@ -50,34 +50,34 @@ impl JsonLines {
         out.extend_from_slice(b"}\n");
     }
 
+    /// The names stand as they are written: there may be millions of these lines.
     fn push_record(&self, event: &RecordEvent<'_>, out: &mut Vec<u8>) {
         let (header, record) = (event.header, event.record);
         push_start(out, "record", event.source);
-        push_next(out, "position");
+        out.extend_from_slice(b",\"position\":");
         push_number(out, header.position.0);
-        push_next(out, "offset");
+        out.extend_from_slice(b",\"offset\":");
         push_number(out, record.offset.0);
-        push_next(out, "timestamp_ms");
+        out.extend_from_slice(b",\"timestamp_ms\":");
         push_optional(out, record.timestamp.map(|time| time.0));
-        push_next(out, "timestamp_type");
+        out.extend_from_slice(b",\"timestamp_type\":");
         push_word(out, timestamp_type_name(record.timestamp_type));
-        push_next(out, "leader_epoch");
+        out.extend_from_slice(b",\"leader_epoch\":");
         push_optional(out, header.leader_epoch.map(|epoch| epoch.0));
         push_producer(out, header);
-        push_next(out, "sequence");
+        out.extend_from_slice(b",\"sequence\":");
         push_optional(out, record.sequence.map(|sequence| sequence.0));
-        push_next(out, "transactional");
+        out.extend_from_slice(b",\"transactional\":");
         push_flag(out, header.is_transactional());
-        push_next(out, "control");
+        out.extend_from_slice(b",\"control\":");
         push_control(out, event);
-        push_next(out, "compression");
+        out.extend_from_slice(b",\"compression\":");
         push_word(out, codec_name(header));
         out.push(b',');
         self.payload.push_json(out, "key", record.key);
         out.push(b',');
         self.payload.push_json(out, "value", record.value);
-        push_next(out, "headers");
-        out.push(b'[');
+        out.extend_from_slice(b",\"headers\":[");
         for (index, header) in record.headers.iter().enumerate() {
             out.extend_from_slice(if index > 0 { b",{" } else { b"{" });
             push_member_bytes(out, "key", Some(header.key));
@@ -114,9 +114,9 @@ fn push_start(out: &mut Vec<u8>, kind: &str, source: &Source) {
 }
 
 fn push_producer(out: &mut Vec<u8>, header: &BatchHeader) {
-    push_next(out, "producer_id");
+    out.extend_from_slice(b",\"producer_id\":");
     push_optional(out, header.producer_id.map(|id| id.0));
-    push_next(out, "producer_epoch");
+    out.extend_from_slice(b",\"producer_epoch\":");
     push_optional(out, header.producer_epoch.map(|epoch| epoch.0));
 }
 
