@@ -90,9 +90,9 @@ impl From<RecordStreamError> for RecordsError {
 pub trait Visit: FnMut(&Record<'_>) -> ControlFlow<()> {}
 impl<F: FnMut(&Record<'_>) -> ControlFlow<()>> Visit for F {}
 
-/// A visitor that is also given the message that a record of magic 0 or 1 is stored as.
-trait VisitStored: FnMut(&Record<'_>, Option<&LegacyMessage<'_>>) -> ControlFlow<()> {}
-impl<F: FnMut(&Record<'_>, Option<&LegacyMessage<'_>>) -> ControlFlow<()>> VisitStored for F {}
+/// A visitor that is also given the message that a record of magic 0 or 1 is stored as. Only batches that are held whole are worth
+/// code of their own for each visitor.
+type VisitStored<'v> = dyn FnMut(&Record<'_>, Option<&LegacyMessage<'_>>) -> ControlFlow<()> + 'v;
 
 /// Reads the records of batch after batch. Keeps its buffers and the decompressors' contexts: one for each thread.
 #[derive(Debug, Default)]
@@ -134,7 +134,11 @@ impl RecordReader {
         self.read_held(batch, &mut |record: &Record<'_>, _: Option<&LegacyMessage<'_>>| visit(record))
     }
 
-    fn read_held(&mut self, batch: &Batch<'_>, visit: &mut impl VisitStored) -> Result<BatchContent, RecordsError> {
+    fn read_held(
+        &mut self,
+        batch: &Batch<'_>,
+        visit: &mut impl FnMut(&Record<'_>, Option<&LegacyMessage<'_>>) -> ControlFlow<()>,
+    ) -> Result<BatchContent, RecordsError> {
         let header = batch.header();
         if header.is_legacy() {
             return self.read_legacy(batch.bytes(), header.position, visit);
@@ -170,7 +174,7 @@ impl RecordReader {
         &mut self,
         header: &BatchHeader,
         source: impl Read,
-        visit: &mut impl VisitStored,
+        visit: &mut VisitStored<'_>,
     ) -> Result<BatchContent, RecordsError> {
         let codec = codec_of(header)?;
         if header.records_count == Some(0) {
@@ -195,7 +199,7 @@ impl RecordReader {
     fn read_large_legacy(
         &mut self,
         batch: &LargeBatch<'_>,
-        visit: &mut impl VisitStored,
+        visit: &mut VisitStored<'_>,
     ) -> Result<BatchContent, RecordsError> {
         let header = batch.header();
         if header.size_bytes > self.limits.most {
@@ -212,7 +216,7 @@ impl RecordReader {
         &mut self,
         bytes: &[u8],
         position: Position,
-        visit: &mut impl VisitStored,
+        visit: &mut VisitStored<'_>,
     ) -> Result<BatchContent, RecordsError> {
         let message = LegacyMessage::parse(bytes, position, Shape::LegacyMessage)?;
         let Some(wrapper) = Wrapper::of(&message)? else {
@@ -253,7 +257,7 @@ impl RecordReader {
     fn stream_wrapper(
         &mut self,
         wrapper: &Wrapper<'_>,
-        visit: &mut impl VisitStored,
+        visit: &mut VisitStored<'_>,
     ) -> Result<BatchContent, RecordsError> {
         let (codec, lz4, most) = (wrapper.codec(), wrapper.lz4_checksum(), self.limits.most);
         // The last offset, which all others hang on, is known only at the end: two passes.
