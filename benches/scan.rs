@@ -69,9 +69,10 @@ fn main() {
         write_segment(path, 0, BATCHES);
     }
     let bytes = (BATCH * BATCHES) as u64;
-    measure::compare(ROUNDS, || scan(&paths[0]), || bare_loop(&paths[0])).print("scan with CRC, 1 thread", bytes);
+    measure::compare(measure::wall, ROUNDS, || scan(&paths[0]), || bare_loop(&paths[0]))
+        .print("scan with CRC, 1 thread", bytes);
     let both = [paths[0].as_path(), paths[1].as_path()];
-    measure::compare(ROUNDS, || on_two_threads(scan, both), || on_two_threads(bare_loop, both))
+    measure::compare(measure::wall, ROUNDS, || on_two_threads(scan, both), || on_two_threads(bare_loop, both))
         .print("scan with CRC, 2 threads", 2 * bytes);
     let hole = directory.path().join("00000000000000000000.log");
     sparse(&hole);

@@ -13,9 +13,8 @@ mod measure;
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use segtool::logdir::Input;
 use segtool::ops::Hidden;
 use segtool::ops::verify::{Level, Options, inspect};
@@ -51,17 +50,12 @@ fn write_partition(log_dir: &Path, number: usize) {
 
 /// What a verification takes on one thread: by the clock, and of the processor.
 fn verify(path: &Path) -> (Duration, Duration) {
-    let processor = || {
-        let time = clock_gettime(ClockId::ProcessCPUTime);
-        Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
-    };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let options = Options { level: Level::Crc, ..Options::default() };
-    let (start, used) = (Instant::now(), processor());
-    let report = inspect(&[Input::open(path).unwrap()], &|_| true, &options, &pool, &Hidden).unwrap();
-    let taken = (start.elapsed(), processor().saturating_sub(used));
-    assert!(report.is_complete);
-    taken
+    measure::both(|| {
+        let report = inspect(&[Input::open(path).unwrap()], &|_| true, &options, &pool, &Hidden).unwrap();
+        assert!(report.is_complete);
+    })
 }
 
 fn main() {
