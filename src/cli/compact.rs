@@ -157,6 +157,8 @@ fn options(args: &CompactArgs, context: &mut Context<'_>) -> Result<CompactOptio
     let rules = Rules::of(args.broker.version());
     let settings = settings(args, &config, context.globals.max_memory);
     let start = start_settings(&config);
+    let rest = context.globals.max_memory.saturating_sub(settings.map_bytes.saturating_add(WORK_BYTES));
+    let verdicts = (rest / 4).max(LEAST_VERDICT_BYTES);
     let expiration = args.producer_id_expiration_ms.or(config.producer_id_expiration_ms);
     Ok(CompactOptions {
         now: args.broker.now(context),
@@ -169,11 +171,8 @@ fn options(args: &CompactArgs, context: &mut Context<'_>) -> Result<CompactOptio
         rounds: if args.until_clean { Rounds::UntilClean } else { Rounds::One },
         purpose: if args.explain { Purpose::Explain } else { Purpose::Clean },
         digest_key: DigestKey(context.environment.random),
-        most_verdict_bytes: context
-            .globals
-            .max_memory
-            .saturating_sub(settings.map_bytes.saturating_add(WORK_BYTES))
-            .max(LEAST_VERDICT_BYTES),
+        most_verdict_bytes: verdicts,
+        most_made_bytes: rest.saturating_sub(verdicts),
         io: context.io_mode(),
         part_bytes: DEFAULT_PART_BYTES,
         pool: Some(Arc::new(context.thread_pool()?)),

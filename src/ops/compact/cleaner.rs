@@ -10,7 +10,7 @@ use super::tally::Dropped;
 use super::verdict::{KeptRecords, Rewrite, Verdict};
 use super::view::{BatchView, OutputBatch};
 use crate::format::record::Record;
-use crate::format::{Offset, TimestampMs};
+use crate::format::{BatchHeader, Offset, TimestampMs};
 use crate::logdir::Scanned;
 use crate::ops::RecordReader;
 use crate::ops::broker::cleaner_rules::{DeleteRetention, LegacyOutput};
@@ -133,6 +133,12 @@ impl<'f> BatchCleaner<'f> {
             scratch: Vec::new(),
             pending: Vec::new(),
         }
+    }
+
+    /// What came out of the batch that was cleaned last, where it was compressed anew: not to be done twice.
+    pub(super) fn made(&self, cleaned: &Cleaned, header: &BatchHeader) -> Option<Box<[u8]>> {
+        let is_compressed = header.attributes.codec_id() != 0;
+        (is_compressed && matches!(cleaned.decision, Decision::Rewrite { .. })).then(|| self.scratch.as_slice().into())
     }
 
     /// The reader, for control records.

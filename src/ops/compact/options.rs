@@ -115,6 +115,8 @@ pub struct CompactOptions {
     pub digest_key: DigestKey,
     /// Bytes that verdicts on batches may take in memory.
     pub most_verdict_bytes: u64,
+    /// Bytes of batches that were compressed anew, and are kept until they are written; what is beyond is compressed once more.
+    pub most_made_bytes: u64,
     /// How log files are read.
     pub io: IoMode,
     /// Bytes of log that a thread gets at a time; the result is the same for any number.

@@ -90,6 +90,8 @@ pub struct CleanedPartition {
     pub accounting: Accounting,
     /// What the cleaner's checkpoint will say, where that changes.
     pub checkpoint: Option<Offset>,
+    /// Bytes of rewritten batches that are kept until they are written.
+    pub made_bytes: u64,
     /// What a round would do that is not made; only if it was asked for.
     pub if_cleaned: Option<IfCleaned>,
 }
@@ -159,6 +161,7 @@ pub fn clean_partition(
         segments,
         accounting,
         checkpoint,
+        made_bytes: log.made_bytes(),
         if_cleaned,
     })
 }

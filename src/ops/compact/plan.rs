@@ -105,7 +105,8 @@ impl From<ReadError> for CompactError {
     }
 }
 
-/// Plans the rounds of all partitions, one after the other: each takes the whole of the memory that is allowed.
+/// Plans the rounds of all partitions, one after the other: each takes the whole of the memory that is allowed, but for the batches
+/// that are kept until all are written.
 pub fn plan(
     inputs: &[CompactInput],
     options: &CompactOptions,
@@ -123,6 +124,7 @@ pub fn plan(
         cleaning: Vec::new(),
         refusals: Vec::new(),
     };
+    let mut options = options.clone();
     for input in inputs {
         let checkpoints = Checkpoints::read(&input.log_dir)?;
         let mut cleaned_to = BTreeMap::new();
@@ -130,12 +132,13 @@ pub fn plan(
             let directory = input.log_dir.open_partition(name)?;
             let topic_partition = directory.topic_partition().clone();
             let start = checkpoints.input_of(&input.log_dir, PartitionImage::of(&directory));
-            match clean_partition(&start, options, progress) {
+            match clean_partition(&start, &options, progress) {
                 Ok(cleaned) => {
                     if let Some(offset) = cleaned.checkpoint {
                         cleaned_to.insert(key_of(&topic_partition), offset);
                     }
-                    planned.add(cleaned, options);
+                    options.most_made_bytes = options.most_made_bytes.saturating_sub(cleaned.made_bytes);
+                    planned.add(cleaned, &options);
                 }
                 Err(CleanStop::Failed(super::CleanFailure::Cancelled)) => return Err(CompactError::Cancelled),
                 Err(CleanStop::Failed(super::CleanFailure::Read(error))) => return Err(error.into()),

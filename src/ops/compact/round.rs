@@ -149,6 +149,8 @@ struct CleanPass<'p> {
     tallies: &'p mut Tallies,
     kept: KeptRecords,
     verdict_bytes: u64,
+    /// Bytes of rewritten batches that may still be kept.
+    made_room: u64,
 }
 
 /// What has come out of a group so far.
@@ -177,6 +179,7 @@ impl<'p> CleanPass<'p> {
             tallies,
             kept: KeptRecords::default(),
             verdict_bytes: 0,
+            made_room: input.options.most_made_bytes.saturating_sub(before.made_bytes()),
         }
     }
 
@@ -262,8 +265,15 @@ struct Ahead {
 enum AheadResult {
     /// Left to the thread that takes the results in.
     Later,
-    Done(Box<(Cleaned, KeptRecords)>),
+    Done(Box<AheadDone>),
     Failed(CleanFailure),
+}
+
+struct AheadDone {
+    cleaned: Cleaned,
+    kept: KeptRecords,
+    /// What comes out, where it is worth keeping.
+    made: Option<Box<[u8]>>,
 }
 
 /// One log file being cleaned.
@@ -371,7 +381,8 @@ fn ahead(
     let mut kept = KeptRecords::default();
     let result = match (cleaner.clean(scanned, &view, &judged, deletes, &mut kept), scanned.computed_crc()) {
         (Ok(cleaned), Ok(computed_crc)) => {
-            let result = AheadResult::Done(Box::new((cleaned, kept)));
+            let made = cleaner.made(&cleaned, &header);
+            let result = AheadResult::Done(Box::new(AheadDone { cleaned, kept, made }));
             return Ahead { header, computed_crc, result };
         }
         (Err(failure), _) => AheadResult::Failed(failure),
@@ -386,7 +397,7 @@ impl TakeIn for SourceCleaning<'_, '_> {
     fn take(&mut self, item: Ahead) -> Result<ControlFlow<()>, CleanFailure> {
         let header = item.header;
         let by_itself = |this: &mut Self| this.go_through(header.position, header.end());
-        let (cleaned, kept) = match item.result {
+        let AheadDone { cleaned, kept, made } = match item.result {
             AheadResult::Later => return by_itself(self),
             // Nobody looks into a batch that goes as a whole.
             AheadResult::Failed(_) if header.is_transactional() => return by_itself(self),
@@ -402,6 +413,10 @@ impl TakeIn for SourceCleaning<'_, '_> {
         self.tally().count_read(&header, item.computed_crc);
         self.writer.mark(header.position);
         self.pass.transactions.on_data(&header);
+        if let Some(bytes) = made.filter(|bytes| self.pass.made_room >= len_u64(bytes.len())) {
+            self.pass.made_room -= len_u64(bytes.len());
+            self.writer.keep_made(header.position, bytes);
+        }
         self.settle(&view, &cleaned, &kept)
     }
 

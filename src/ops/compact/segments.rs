@@ -122,6 +122,12 @@ pub struct CleanerLog {
 }
 
 impl CleanerLog {
+    /// Bytes of rewritten batches that are kept.
+    pub(super) fn made_bytes(&self) -> u64 {
+        let sources = self.segments().iter().flat_map(|segment| &segment.sources);
+        sources.filter_map(|source| source.verdicts.as_ref()).map(|verdicts| verdicts.made_bytes()).sum()
+    }
+
     /// The log as a broker has loaded it.
     pub fn of(log: &LoadedLog) -> Result<Self, ReadError> {
         let segments = log.segments.iter().map(|base| LogSegment::of(&log.image, *base)).collect::<Result<_, _>>()?;

@@ -129,12 +129,25 @@ pub struct Verdicts {
     ops: Vec<u8>,
     /// Places from which they can be read: position in the log, and place in `ops`.
     marks: Vec<(Position, usize)>,
+    /// Rewritten batches that are there already, by position in the log.
+    made: Vec<(Position, Box<[u8]>)>,
 }
 
 impl Verdicts {
-    /// Bytes that they take.
+    /// What comes out of the batch at a position, if it was kept.
+    pub(super) fn made_at(&self, position: Position) -> Option<&[u8]> {
+        let index = self.made.binary_search_by_key(&position, |(position, _)| *position).ok()?;
+        self.made.get(index).map(|(_, bytes)| &**bytes)
+    }
+
+    /// Bytes that they take, without those of batches.
     pub fn size_bytes(&self) -> u64 {
         (self.ops.len() + self.marks.len() * 16) as u64
+    }
+
+    /// Bytes of the rewritten batches that are kept.
+    pub(super) fn made_bytes(&self) -> u64 {
+        self.made.iter().map(|(_, bytes)| bytes.len() as u64).sum()
     }
 
     /// Whether every batch stays as it is.
@@ -173,6 +186,7 @@ pub(super) struct VerdictWriter {
     marks: Vec<(Position, usize)>,
     run: Option<(u8, u64)>,
     mark_bytes: u64,
+    made: Vec<(Position, Box<[u8]>)>,
 }
 
 impl VerdictWriter {
@@ -250,6 +264,11 @@ impl VerdictWriter {
         }
     }
 
+    /// Keeps what comes out of a batch; they come in order.
+    pub(super) fn keep_made(&mut self, position: Position, bytes: Box<[u8]>) {
+        self.made.push((position, bytes));
+    }
+
     /// Bytes taken so far.
     pub(super) fn size_bytes(&self) -> u64 {
         (self.ops.len() + self.marks.len() * 16) as u64
@@ -259,7 +278,7 @@ impl VerdictWriter {
     pub(super) fn finish(mut self) -> Verdicts {
         self.end_run();
         self.ops.shrink_to_fit();
-        Verdicts { ops: self.ops, marks: self.marks }
+        Verdicts { ops: self.ops, marks: self.marks, made: self.made }
     }
 }
 

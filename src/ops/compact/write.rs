@@ -189,6 +189,9 @@ impl PartWriter {
                     let (start, end) = (batch.header().position, batch.header().end());
                     pieces.extend([Piece::Bytes(std::mem::take(&mut bytes)), Piece::Range(Part { start, end })]);
                 }
+                (Verdict::Rewrite(_), _) if let Some(made) = making.verdicts.made_at(scanned.header().position) => {
+                    bytes.extend_from_slice(made);
+                }
                 _ => self.put(&scanned, verdict, making.legacy, &mut bytes)?,
             }
         }

@@ -42,6 +42,7 @@ struct Asked {
     map_slots: u64,
     segment_bytes: u64,
     part_bytes: u64,
+    made_bytes: u64,
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
@@ -56,6 +57,7 @@ fn asked() -> impl Strategy<Value = Asked> {
         prop_oneof![4 => Just(1000u64), 2 => 2..12u64],
         select(vec![300u64, 1_000, 1 << 20]),
         select(vec![1u64, 300, 1 << 20]),
+        select(vec![0u64, 200, 1 << 20]),
     )
         .prop_map(
             |(
@@ -67,6 +69,7 @@ fn asked() -> impl Strategy<Value = Asked> {
                 map_slots,
                 segment_bytes,
                 part_bytes,
+                made_bytes,
             )| Asked {
                 dirty_from,
                 high_watermark,
@@ -76,6 +79,7 @@ fn asked() -> impl Strategy<Value = Asked> {
                 map_slots,
                 segment_bytes,
                 part_bytes,
+                made_bytes,
             },
         )
 }
@@ -147,6 +151,7 @@ fn options(asked: &Asked, era: Era, first_dirty: i64, high_watermark: i64) -> Co
         purpose: Purpose::Clean,
         digest_key: DigestKey([3, 5]),
         most_verdict_bytes: 1 << 20,
+        most_made_bytes: asked.made_bytes,
         io: IoMode::Pread,
         part_bytes: asked.part_bytes,
         pool: None,

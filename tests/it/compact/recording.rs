@@ -123,6 +123,7 @@ impl Recording {
             purpose: Purpose::Clean,
             digest_key: DigestKey([7, 11]),
             most_verdict_bytes: 1 << 20,
+            most_made_bytes: 1 << 20,
             io: IoMode::Pread,
             part_bytes: 200,
             pool: None,
