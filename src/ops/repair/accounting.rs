@@ -59,10 +59,12 @@ fn unkept(index: usize, source: &Source, contents: &Contents, selection: &Select
     };
     let rejected = contents.rejected.iter().map(|rejected| {
         let is_elsewhere = |(first, last)| source.origin.is_leftover() && selection.covers(first, last);
+        // What a cleaning has not written in full is in the segments that it read.
+        let never_held_data = rejected.reason == FindingId::LogZeroTail || source.origin == Origin::Cleaned;
         SetAside {
             offsets: rejected.offsets,
             records: rejected.records,
-            is_spare: rejected.reason == FindingId::LogZeroTail || rejected.offsets.is_some_and(is_elsewhere),
+            is_spare: never_held_data || rejected.offsets.is_some_and(is_elsewhere),
             ..aside(rejected.start, rejected.end, rejected.reason)
         }
     });

@@ -368,7 +368,7 @@ impl Kept {
             if let Some(previous) = previous
                 && previous.source != piece.source
                 && previous.last.next() < piece.first
-                && log_start <= previous.last.next()
+                && log_start < piece.first
             {
                 holes.push((previous.last.next(), Offset(piece.first.0.saturating_sub(1))));
             }

@@ -97,6 +97,20 @@ pub(super) struct Contents {
 }
 
 impl Contents {
+    /// Adds a batch to what is there, or with a reason to what cannot be kept.
+    fn add(&mut self, piece: Piece, reason: Option<FindingId>, grain: Grain) {
+        if let Some(reason) = reason {
+            let offsets = (piece.first <= piece.last).then_some((piece.first, piece.last));
+            let (start, end, records) = (piece.start, piece.end, piece.records);
+            self.rejected.push(Rejected { start, end, reason, offsets, records });
+            return;
+        }
+        match self.pieces.last_mut().filter(|last| grain == Grain::Runs && last.takes(&piece)) {
+            Some(last) => last.extend(&piece),
+            None => self.pieces.push(piece),
+        }
+    }
+
     /// Records of all sound batches.
     pub(super) fn records(&self) -> u64 {
         let of_pieces = self.pieces.iter().map(|piece| piece.records);
@@ -175,25 +189,14 @@ impl SourceReader<'_> {
                 SoundItem::Damage(damage) => {
                     let misplaced = self.misplaced(index, &log, &damage)?;
                     contents.rejected.extend(of_damage(&damage, &misplaced));
-                    contents.pieces.extend(misplaced);
+                    for piece in misplaced {
+                        contents.add(piece, excluded.get(&(index, piece.start)).copied(), Grain::Batches);
+                    }
                 }
                 SoundItem::Batch(batch) => {
                     let piece = piece_of(index, &batch, &mut self.records);
                     let reason = excluded.get(&(index, piece.start)).copied().or_else(|| flaw_of(batch.header()));
-                    if let Some(reason) = reason {
-                        contents.rejected.push(Rejected {
-                            start: piece.start,
-                            end: piece.end,
-                            reason,
-                            offsets: (piece.first <= piece.last).then_some((piece.first, piece.last)),
-                            records: piece.records,
-                        });
-                        continue;
-                    }
-                    match contents.pieces.last_mut().filter(|last| grain == Grain::Runs && last.takes(&piece)) {
-                        Some(last) => last.extend(&piece),
-                        None => contents.pieces.push(piece),
-                    }
+                    contents.add(piece, reason, grain);
                 }
             }
         }

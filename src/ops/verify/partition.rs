@@ -64,7 +64,7 @@ impl PartitionFold {
         let files = std::mem::take(&mut facts.files);
         let findings = std::mem::take(&mut facts.findings);
         Self {
-            producers: ProducerFold::new(snapshots, start),
+            producers: ProducerFold::new(snapshots, start, input.log_start_offset.unwrap_or(Offset(0))),
             input,
             facts,
             expected,
@@ -320,7 +320,10 @@ impl PartitionFold {
     fn is_hole(&self, base: Offset) -> bool {
         let next = self.segments.iter().position(|segment| segment.base_offset >= base);
         let before = next.and_then(|next| next.checked_sub(1)).and_then(|index| self.segments.get(index));
-        let is_free = next.and_then(|next| self.segments.get(next)).is_some_and(|next| next.base_offset > base);
+        let log_start = self.input.log_start_offset.unwrap_or(Offset(0));
+        let is_free = next
+            .and_then(|next| self.segments.get(next))
+            .is_some_and(|next| next.base_offset > base && next.base_offset > log_start);
         !self.is_cleaned() && is_free && before.is_some_and(|before| before.end_offset <= base)
     }
 

@@ -49,6 +49,8 @@ pub(super) struct ProducerFold {
     next_snapshot: usize,
     /// Whether the log goes back to its very first offset, so that no producer can be unknown to it.
     start: Knowledge,
+    /// What lies before it may be unknown to a broker.
+    log_start: Offset,
     /// Places so far where offsets are missing.
     gaps: u64,
     /// Each producer's last batch or marker.
@@ -60,12 +62,13 @@ pub(super) struct ProducerFold {
 }
 
 impl ProducerFold {
-    pub(super) fn new(snapshots: Vec<SnapshotFile>, start: Knowledge) -> Self {
+    pub(super) fn new(snapshots: Vec<SnapshotFile>, start: Knowledge, log_start: Offset) -> Self {
         Self {
             state: ProducerState::default(),
             snapshots,
             next_snapshot: 0,
             start,
+            log_start,
             gaps: 0,
             last_seen: HashMap::new(),
             begun: HashMap::new(),
@@ -177,6 +180,7 @@ impl ProducerFold {
                     &self.state,
                     &self.last_seen,
                     if self.gaps == 0 { self.start } else { Knowledge::Partial },
+                    self.log_start,
                 ));
             }
             self.next_snapshot += 1;

@@ -97,6 +97,7 @@ pub(super) fn compare(
     state: &ProducerState,
     last_seen: &HashMap<ProducerId, LastSeen>,
     knowledge: Knowledge,
+    log_start: Offset,
 ) -> Option<Finding> {
     let mut seen = HashSet::new();
     for entry in &snapshot.entries {
@@ -116,7 +117,7 @@ pub(super) fn compare(
             None if knowledge == Knowledge::Whole => {
                 return Some(snapshot.mismatch(entry.producer_id, None, Severity::Error));
             }
-            Some(known) if contradicts(entry, known, seen, knowledge) => {
+            Some(known) if contradicts(entry, known, seen, knowledge, log_start) => {
                 let expected = known.last_data_offset().map(Fact::Offset);
                 return Some(snapshot.mismatch(entry.producer_id, expected, Severity::Error));
             }
@@ -138,6 +139,7 @@ fn contradicts(
     known: &producers::ProducerEntry,
     seen: Option<Offset>,
     knowledge: Knowledge,
+    log_start: Offset,
 ) -> bool {
     let is_proof = knowledge == Knowledge::Whole;
     if entry.producer_epoch != known.epoch {
@@ -146,6 +148,8 @@ fn contradicts(
     }
     let transactions = match (entry.current_txn_first_offset, known.transaction_first_offset) {
         (None, Some(_)) => is_proof,
+        // A broker that replays the log from its start does not see what lies before.
+        (Some(_), Some(seen)) if seen < log_start => false,
         (Some(said), Some(seen)) => said > seen || (is_proof && said != seen),
         _ => false,
     };
