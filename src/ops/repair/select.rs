@@ -364,6 +364,9 @@ impl Kept {
     fn holes_between_segments(&self, log_start: Offset) -> Vec<(Offset, Offset)> {
         let mut holes = Vec::new();
         let mut previous: Option<&Piece> = None;
+        // A start beyond all data is a mistake, and will be forgotten.
+        let has_data_behind = self.pieces.values().next_back().is_some_and(|last| log_start <= last.last.next());
+        let log_start = if has_data_behind { log_start } else { Offset(0) };
         for piece in self.pieces.values() {
             if let Some(previous) = previous
                 && previous.source != piece.source
@@ -383,12 +386,33 @@ impl Kept {
         if with_epoch.is_sorted_by_key(|piece| piece.epoch) {
             return;
         }
-        for (piece, is_rising) in with_epoch.iter().zip(rising_epochs(&with_epoch)) {
-            if !is_rising {
-                self.pieces.remove(&piece.first);
-                self.drop(*piece, FindingId::BatchLeaderEpochRegression);
+        let mut falling = with_epoch;
+        let mut rises = rising_epochs(&falling).into_iter();
+        falling.retain(|_| rises.next() == Some(false));
+        for piece in &falling {
+            self.pieces.remove(&piece.first);
+        }
+        // A copy with an epoch that fits may have been passed over for one of them.
+        for (piece, reason) in std::mem::take(&mut self.dropped) {
+            let is_copy = matches!(reason, FindingId::BatchDuplicate | FindingId::BatchOffsetOverlap);
+            if is_copy && self.overlapping(&piece).is_none() && self.epoch_fits(&piece) {
+                self.pieces.insert(piece.first, piece);
+            } else {
+                self.drop(piece, reason);
             }
         }
+        for piece in falling {
+            let has_copy = self.overlapping(&piece).is_some_and(|other| other.is_copy_of(&piece));
+            let reason = if has_copy { FindingId::BatchDuplicate } else { FindingId::BatchLeaderEpochRegression };
+            self.drop(piece, reason);
+        }
+    }
+
+    /// Whether leader epochs would not fall with this piece.
+    fn epoch_fits(&self, piece: &Piece) -> bool {
+        let before = self.pieces.range(..piece.first).next_back().and_then(|(_, other)| other.epoch);
+        let behind = self.pieces.range(piece.first..).next().and_then(|(_, other)| other.epoch);
+        before <= piece.epoch && behind.is_none_or(|behind| piece.epoch <= Some(behind))
     }
 
     fn finish(mut self, sources: &[Source]) -> Selection {
