@@ -14,7 +14,7 @@ use segtool::ops::preflight::{Options, Outcome, PartitionReport, Report, Scope, 
 use segtool::ops::{Hidden, PartitionImage};
 use serde_json::Value;
 
-use super::support::{DamagedCase, Start, damaged_case, packs, run_at, sha256_hex};
+use super::support::{DamagedCase, Start, damage, damaged_case, packs, run_at, sha256_hex};
 
 const VERSIONS: [&str; 3] = ["4.4.0", "3.9.1", "2.8.2"];
 
@@ -262,6 +262,16 @@ fn a_malformed_epoch_file_beside_a_legacy_log_matters_to_brokers_that_read_it() 
     {
         let case = damaged_case("v1-flip-record-byte", Start::Clean);
         std::fs::write(case.sandbox.join("legacy-v1-0/leader-epoch-checkpoint"), "1\n0\n").unwrap();
+        assert_eq!(fatal_of(&predict(&case, version)), outcome, "{version}");
+    }
+}
+
+/// Seen of 4.4.0; the earlier ones look at the first byte, and refuse it only above 0.
+#[test]
+fn a_negative_version_in_a_transaction_index_stops_4_4_alone() {
+    for (version, outcome) in [("2.8.2", "loaded"), ("3.9.1", "loaded"), ("4.4.0", "startup-fails")] {
+        let case = damaged_case("txnindex-version-1", Start::Clean);
+        damage::overwrite(&case.sandbox.join("txn-0/00000000000000000017.txnindex"), 0, &[0xff, 0xff]);
         assert_eq!(fatal_of(&predict(&case, version)), outcome, "{version}");
     }
 }

@@ -321,7 +321,7 @@ impl Loader<'_, '_> {
         for entry in TxnIndex::new(&bytes).iter() {
             let is_unknown = match self.environment.rules.txn_version_check {
                 TxnVersionCheck::HighByte => entry.version >> 8 > 0,
-                TxnVersionCheck::Whole => entry.version > 0,
+                TxnVersionCheck::Whole => entry.version != 0,
             };
             if is_unknown {
                 return Err(LoadStop::fails(FindingId::TxnIndexVersionUnknown, &name, None));

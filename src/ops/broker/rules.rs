@@ -120,9 +120,9 @@ pub enum RetentionOrder {
 /// How a broker reads the version of a transaction index's entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TxnVersionCheck {
-    /// The first byte only: above 0 is fatal.
+    /// The first byte only: above 0 is fatal, below is not.
     HighByte,
-    /// The whole number: above 0 is fatal (4.4).
+    /// The whole number: any but 0 is fatal (4.4).
     Whole,
 }
 
