@@ -245,6 +245,7 @@ impl<'f> LogScanner<'f> {
             if is_over {
                 break;
             }
+            at = self.file.skip_hole(at);
         }
         self.zeros = from..at.min(self.end);
         Ok(self.zeros.end)
@@ -354,7 +355,12 @@ impl<'f> LogScanner<'f> {
             // What happens to be held is searched, so that no byte is read again for a candidate that came to nothing.
             let window = self.held_from(at);
             let Some(found) = resync::next_candidate(window, 0) else {
+                let is_zero = resync::leading_zeros(window) == window.len();
                 at = at.advance(len_u64(window.len().saturating_sub(HEADER_UP_TO_MAGIC - 1).max(1)));
+                if is_zero {
+                    // A batch may begin with zeros.
+                    at = at.max(Position(self.skip_zeros(at)?.0.saturating_sub(len_u64(HEADER_UP_TO_MAGIC))));
+                }
                 continue;
             };
             at = at.advance(len_u64(found));

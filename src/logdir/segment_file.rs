@@ -5,12 +5,16 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, SeekFrom};
+use rustix::io::Errno;
 
 use super::assembled::{Assembled, FilePart};
 use super::error::{ReadError, ReadErrorKind};
 use super::mapped::MappedFile;
 use crate::format::{Position, len_u64, len_usize};
+
+/// At the end of a file, what is read even if it is a hole.
+const LAST_BYTES: u64 = 4096;
 
 /// How bulk scans read.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -118,6 +122,18 @@ impl SegmentFile {
             }
         }
         Ok(())
+    }
+
+    /// Where the hole ends that the file has at a place, which reads as zeros and takes no disk; the place itself where there is none,
+    /// or where the file system does not tell. The last bytes of the file always count as data: they show whether it has become shorter.
+    pub(super) fn skip_hole(&self, from: Position) -> Position {
+        let Source::File(file) = &self.source else { return from };
+        let last = Position(self.size.saturating_sub(LAST_BYTES));
+        match rustix::fs::seek(file, SeekFrom::Data(from.0)) {
+            Ok(data) => Position(data).min(last).max(from),
+            Err(Errno::NXIO) => last.max(from),
+            Err(_) => from,
+        }
     }
 
     /// The whole file, which must be at most `limit` bytes: for indexes, snapshots, checkpoints.
