@@ -31,6 +31,7 @@ mod scan;
 mod segment;
 mod single;
 mod snapshot;
+mod stretch;
 mod swap;
 mod time_index;
 mod txn_index;

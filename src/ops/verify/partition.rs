@@ -91,9 +91,9 @@ impl PartitionFold {
             SegmentMessage::Opened(segment, companions) => {
                 self.large = Some(LargeSegment::new(*segment, *companions, options));
             }
-            SegmentMessage::Stretch(start, facts, findings) => {
+            SegmentMessage::Stretch(stretch) => {
                 let Some(mut large) = self.large.take() else { return };
-                let batches = large.stretch(start, &facts, findings, options);
+                let batches = large.stretch(stretch, options);
                 self.producers_of(&batches, large.place(), large.context());
                 self.large = Some(large);
             }

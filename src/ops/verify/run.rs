@@ -48,7 +48,7 @@ pub fn inspect(
             Input::File(file) => plan.single.push(file.clone()),
         }
     }
-    let single: Vec<_> = plan.single.iter().map(|file| single::check(file, options, progress)).collect();
+    let single: Vec<_> = plan.single.iter().map(|file| single::check(file, options, pool, progress)).collect();
     let outcomes = verify_partitions(plan.partitions, options, pool, progress)?;
     let mut files = Vec::new();
     let mut findings: Vec<Finding> = plan.findings;

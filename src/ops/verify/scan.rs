@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::batch::{BatchFacts, BatchInspector};
+use super::batch::BatchInspector;
 use super::context::{SegmentContext, SegmentRole};
 use super::index_file::IndexFile;
 use super::input::SegmentInput;
@@ -10,6 +10,7 @@ use super::offset_index::OffsetIndexCheck;
 use super::options::Options;
 use super::report::{FileReport, FileRole};
 use super::segment::{ProducerBatch, SegmentFold, SegmentSummary};
+use super::stretch::{self, Stretch};
 use super::time_index::TimeIndexCheck;
 use crate::format::offset_index::{OFFSET_INDEX_ENTRY, OffsetIndex};
 use crate::format::time_index::TIME_INDEX_ENTRY;
@@ -42,8 +43,8 @@ pub(super) enum SegmentMessage {
     Done(Box<SegmentDone>),
     /// A large segment begins; stretches follow.
     Opened(Box<SegmentInput>, Box<Companions>),
-    /// Facts of sound batches of a stretch that starts there.
-    Stretch(Position, Vec<BatchFacts>, Vec<Finding>),
+    /// Sound batches of a stretch.
+    Stretch(Stretch),
     /// The last stretch has been sent.
     Closed,
 }
@@ -82,24 +83,29 @@ pub(super) fn jobs_of(segment: SegmentInput, stretch_bytes: u64) -> Vec<ScanJob>
     jobs
 }
 
-/// Places in a large log where a batch should start, by its offset index. They are hints: whoever puts the stretches together
-/// checks that each ends where the next begins.
+/// Places in a large log where a batch should start, by its offset index where that says so, else by looking for batches. They are
+/// hints: whoever puts the stretches together checks that each ends where the next begins.
 fn stretch_starts(segment: &SegmentInput, size: u64, stretch_bytes: u64) -> Vec<Position> {
     let mut starts = vec![Position(0)];
     let index = segment.name_of(FileKind::OffsetIndex).and_then(|name| {
         let file = segment.partition.image.open(&name, IoMode::Pread).ok()?;
         IndexFile::read(&file, OFFSET_INDEX_ENTRY).ok()
     });
-    let Some(index) = index else { return starts };
-    let entries = OffsetIndex::new(segment.context.base_offset, &index.bytes);
-    let mut last = Position(0);
-    for entry in entries.iter().take(entries.plausible_len(Position(size))) {
-        if entry.position.since(last) >= stretch_bytes {
-            starts.push(entry.position);
-            last = entry.position;
+    if let Some(index) = index {
+        let entries = OffsetIndex::new(segment.context.base_offset, &index.bytes);
+        let mut last = Position(0);
+        for entry in entries.iter().take(entries.plausible_len(Position(size))) {
+            if entry.position.since(last) >= stretch_bytes {
+                starts.push(entry.position);
+                last = entry.position;
+            }
         }
     }
-    starts
+    if starts.len() > 1 {
+        return starts;
+    }
+    let log = segment.partition.image.open(&segment.name, IoMode::Pread);
+    log.map_or(starts, |log| stretch::starts_by_search(&log, segment.context.base_offset, stretch_bytes))
 }
 
 /// Does one job.
@@ -111,7 +117,12 @@ pub(super) fn run(job: ScanJob, options: &Options, progress: &dyn Progress, send
             send(SegmentMessage::Opened(Box::new(segment), Box::new(companions)));
         }
         ScanJob::Stretch(segment, start, end, is_last) => {
-            stretch(&segment, (start, end), options, progress, send);
+            if let Ok(file) = open_log(&segment, options) {
+                let place = segment.partition.place(&segment.name);
+                let about = (&place, &segment.context, segment.partition.numbering());
+                let mut send = |stretch| send(SegmentMessage::Stretch(stretch));
+                stretch::look(&file, (start, end), about, (options, progress), &mut send);
+            }
             if is_last {
                 send(SegmentMessage::Closed);
             }
@@ -195,39 +206,6 @@ pub(super) fn unreadable_at(place: &super::context::Place, size_bytes: u64, erro
     place
         .finding_at(FindingId::LogUnreadableRange, Position(0), size_bytes)
         .with_facts(None, crate::ops::Fact::Text(error.kind.to_string()))
-}
-
-/// Sends the facts of the sound batches from one hinted place up to another, and stops at the first thing that is none.
-fn stretch(
-    segment: &SegmentInput,
-    (start, end): (Position, Position),
-    options: &Options,
-    progress: &dyn Progress,
-    send: &mut dyn FnMut(SegmentMessage),
-) {
-    let Ok(file) = open_log(segment, options) else { return };
-    let place = segment.partition.place(&segment.name);
-    let mut inspector = BatchInspector::new(options, segment.partition.numbering());
-    let mut batches = SoundBatches::from(&file, segment.context.base_offset, start);
-    let mut facts = Vec::new();
-    let mut message_start = start;
-    while batches.position() < end {
-        let Some(SoundItem::Batch(batch)) = batches.next_item() else { break };
-        let batch_end = batch.header().end();
-        facts.push(inspector.inspect(&batch, &place, &segment.context));
-        if facts.len() >= BATCHES_PER_MESSAGE {
-            let findings = std::mem::take(&mut inspector.findings);
-            send(SegmentMessage::Stretch(message_start, std::mem::take(&mut facts), findings));
-            message_start = batch_end;
-        }
-        if progress.is_cancelled() {
-            return;
-        }
-    }
-    progress.advance(end.since(start));
-    if !facts.is_empty() {
-        send(SegmentMessage::Stretch(message_start, facts, inspector.findings));
-    }
 }
 
 /// Reads the indexes beside a log, and says which are missing that should be there.

@@ -1,6 +1,7 @@
 //! A file that was named by itself: nothing is known around it.
 
-use super::batch::BatchInspector;
+use rayon::ThreadPool;
+
 use super::context::{DirectoryState, Place, SegmentContext, SegmentRole, Shutdown};
 use super::index_file::IndexFile;
 use super::kraft;
@@ -10,6 +11,7 @@ use super::report::{FileReport, FileRole};
 use super::scan::unreadable_at;
 use super::segment::SegmentFold;
 use super::snapshot;
+use super::stretch::{self, Stretch, StretchedLog};
 use super::time_index::TimeIndexCheck;
 use crate::format::checkpoint::{
     LeaderEpochCheckpoint, MetaProperties, OffsetCheckpoint, PartitionMetadata, QuorumState,
@@ -18,16 +20,22 @@ use crate::format::control::ControlNumbering;
 use crate::format::offset_index::OFFSET_INDEX_ENTRY;
 use crate::format::time_index::TIME_INDEX_ENTRY;
 use crate::format::txn_index::TXN_INDEX_ENTRY;
-use crate::format::{FormatError, Offset, TimestampMs};
+use crate::format::{FormatError, Offset, Position, TimestampMs};
 use crate::logdir::names::{FileKind, FileName, RootName};
 use crate::logdir::{ReadError, SegmentFile, SingleFile};
 use crate::ops::coverage::Coverage;
-use crate::ops::{Finding, FindingId, Progress, SoundBatches, SoundItem};
+use crate::ops::parallel::in_order;
+use crate::ops::{Finding, FindingId, Hidden, Progress};
 
 const MOST_SMALL_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Looks at one file.
-pub(super) fn check(file: &SingleFile, options: &Options, progress: &dyn Progress) -> (FileReport, Vec<Finding>) {
+pub(super) fn check(
+    file: &SingleFile,
+    options: &Options,
+    pool: &ThreadPool,
+    progress: &dyn Progress,
+) -> (FileReport, Vec<Finding>) {
     let place = Place {
         log_dir: file.path.clone(),
         topic_partition: file.topic_partition.clone(),
@@ -37,7 +45,7 @@ pub(super) fn check(file: &SingleFile, options: &Options, progress: &dyn Progres
     let size = opened.as_ref().map_or(0, SegmentFile::size);
     progress.expect(size);
     let outcome = opened.and_then(|opened| match (file.name, file.root_name) {
-        (FileName::Segment { base, kind: FileKind::Log, .. }, _) => Ok(log(&opened, base, &place, options)),
+        (FileName::Segment { base, kind: FileKind::Log, .. }, _) => Ok(log(&opened, base, &place, options, pool)),
         (FileName::Segment { base, kind, .. }, _) => index(&opened, base, kind, &place),
         (FileName::KraftCheckpoint { .. }, _) | (_, RootName::BootstrapCheckpoint) => {
             let check = kraft::check(Ok(opened), &place, size, options);
@@ -62,22 +70,30 @@ fn context(base_offset: Offset) -> SegmentContext {
     }
 }
 
-fn log(file: &SegmentFile, base: Offset, place: &Place, options: &Options) -> (FileReport, Vec<Finding>) {
+fn log(
+    file: &SegmentFile,
+    base: Offset,
+    place: &Place,
+    options: &Options,
+    pool: &ThreadPool,
+) -> (FileReport, Vec<Finding>) {
     let context = context(base);
-    let mut fold = SegmentFold::new(place.clone(), context, file.size());
-    let mut inspector = BatchInspector::new(options, ControlNumbering::Current);
-    let mut batches = SoundBatches::new(file, base);
-    while let Some(item) = batches.next_item() {
-        match item {
-            SoundItem::Damage(damage) => fold.damage(&damage),
-            SoundItem::Batch(batch) => {
-                let facts = inspector.inspect(&batch, place, &context);
-                let _ = fold.batch(&facts);
-            }
-        }
-    }
-    fold.add_findings(inspector.findings);
-    let summary = fold.finish(file);
+    let numbering = ControlNumbering::Current;
+    let mut log = StretchedLog::new(SegmentFold::new(place.clone(), context, file.size()), numbering);
+    let starts = if file.size() > options.stretch_bytes.saturating_mul(2) {
+        stretch::starts_by_search(file, base, options.stretch_bytes)
+    } else {
+        vec![Position(0)]
+    };
+    let ends = starts.iter().skip(1).copied().chain([file.end()]);
+    let look = |ends: (Position, Position), send: &mut dyn FnMut(Stretch)| {
+        stretch::look(file, ends, (place, &context, numbering), (options, &Hidden), send);
+    };
+    in_order(pool, starts.iter().copied().zip(ends), &look, |stretch| {
+        log.take(file, stretch, options);
+    });
+    log.walk_to(file, file.end(), options);
+    let summary = log.fold.finish(file);
     let report = FileReport::new(place, FileRole::Log, file.size(), summary.coverage);
     (report.with_sound(summary.sound, summary.behind_damage), summary.findings)
 }
