@@ -33,6 +33,7 @@ mod legacy;
 mod locate;
 mod lock;
 mod man;
+mod memory;
 mod plan_capacity;
 mod planted;
 mod preflight;

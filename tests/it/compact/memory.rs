@@ -2,10 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use crate::support::Sandbox;
+use crate::support::{Sandbox, run_measured};
 use crate::synth::{Batch, record};
 
 const MIB: u64 = 1 << 20;
@@ -29,25 +27,6 @@ fn write_log(log_dir: &Path) {
     fs::write(directory.join(format!("{RECORDS:020}.log")), active).unwrap();
 }
 
-/// Runs the program to its end; the most memory that it was seen to hold, and its output.
-fn peak_memory_bytes(args: &[&str]) -> (u64, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_segtool"));
-    let mut child =
-        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak_kib = 0;
-    while child.try_wait().unwrap().is_none() {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-        let kib = line.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
-        peak_kib = peak_kib.max(kib);
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    (peak_kib * 1024, String::from_utf8(output.stdout).unwrap())
-}
-
 #[test]
 fn less_memory_means_more_rounds_and_not_more_memory() {
     let sandbox = Sandbox::empty();
@@ -59,7 +38,8 @@ fn less_memory_means_more_rounds_and_not_more_memory() {
         let target = out.to_str().unwrap();
         let rounds = ["--until-clean", "--min-cleanable-dirty-ratio", "0"];
         let args = [&["compact", path][..], &rounds, &["--max-memory", &limit_text, "--output", target]].concat();
-        let (peak, text) = peak_memory_bytes(&args);
+        let (output, peak) = run_measured(&args);
+        let text = output.expect_status(0).text().to_owned();
         assert!((8 * MIB..=limit * MIB).contains(&peak), "{} MiB of {limit}", peak / MIB);
         results
             .push((text.matches("  round ").count(), fs::read(out.join(format!("orders-0/{:020}.log", 0))).unwrap()));

@@ -2,8 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use segtool::cli::context::Environment;
 use segtool::format::TimestampMs;
@@ -39,6 +42,39 @@ pub(crate) fn run_in<S: AsRef<OsStr>>(directory: &Path, args: impl IntoIterator<
         output.status.code().unwrap_or_else(|| panic!("segtool {args:?} ended by a signal: {}", output.status));
     let stderr = String::from_utf8(output.stderr).expect("stderr is prose");
     CommandOutput { args, stdout: output.stdout, stderr, status }
+}
+
+/// The same as [`run`], and the most memory in bytes that the program was seen to hold.
+pub(crate) fn run_measured<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> (CommandOutput, u64) {
+    let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+    let (mut stdout, mut stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_segtool"))
+        .args(&args)
+        .stdin(Stdio::null())
+        .stdout(stdout.try_clone().unwrap())
+        .stderr(stderr.try_clone().unwrap())
+        .spawn()
+        .unwrap();
+    let status_file = format!("/proc/{}/status", child.id());
+    let mut peak_kib = 0;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status.code().unwrap();
+        }
+        let text = std::fs::read_to_string(&status_file).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+        let kib = line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);
+        peak_kib = peak_kib.max(kib);
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let whole = |file: &mut File| {
+        let mut bytes = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    let stderr = String::from_utf8(whole(&mut stderr)).expect("stderr is prose");
+    (CommandOutput { args, stdout: whole(&mut stdout), stderr, status }, peak_kib * 1024)
 }
 
 /// Runs the command line inside this process at a given time: much faster than [`run`], and with a clock of the test's own.

@@ -28,7 +28,7 @@ mod sandbox;
 pub(crate) mod start_model;
 mod tree;
 
-pub(crate) use command::{CommandOutput, run, run_at, run_in};
+pub(crate) use command::{CommandOutput, run, run_at, run_in, run_measured};
 pub(crate) use damaged_case::{DamagedCase, Start, damaged_case, properties};
 pub(crate) use sandbox::{Sandbox, copy_tree, files_below, set_modified};
 pub(crate) use tree::{Entry, Tree};
