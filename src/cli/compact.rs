@@ -110,7 +110,7 @@ pub fn run(args: &CompactArgs, context: &mut Context<'_>) -> Result<ExitStatus, 
         let work = || check_prepared(planned, prepared);
         options.pool.as_ref().map_or_else(work, |pool| pool.install(work))
     };
-    let (planned, carried) = args.mutate.run(&request, context, make, |planned| &planned.plan, |_| Ok(()), check)?;
+    let (planned, carried) = args.mutate.run(&request, context, make, |planned| &planned.plan, |_, _| Ok(()), check)?;
     tell_of_memory(&planned, &options, context);
     let bytes = if format == OutputFormat::Json {
         render_json(&planned, &carried.head("compact")).map_err(|error| CliError::failed(error.to_string()))?

@@ -93,7 +93,7 @@ impl MutateArgs {
     }
 
     /// Makes a plan and carries it out as asked. With `--apply` the plan is made under the lock, so that it is still true when it is
-    /// carried out. `consent` may refuse a plan before anything is touched; `check` looks at the new files of each directory as they
+    /// carried out. `consent` may say something of a plan, or refuse it, before anything is touched; `check` looks at the new files of each directory as they
     /// are on the disk, before they get their places, and its objection leaves everything as it was.
     pub fn run<P>(
         &self,
@@ -101,7 +101,7 @@ impl MutateArgs {
         context: &mut Context<'_>,
         plan: impl FnOnce(&mut Context<'_>) -> Result<P, CliError>,
         as_plan: impl Fn(&P) -> &Plan,
-        consent: impl FnOnce(&P) -> Result<(), CliError>,
+        consent: impl FnOnce(&P, &mut Context<'_>) -> Result<(), CliError>,
         check: impl Fn(&P, &Prepared) -> Result<(), String>,
     ) -> Result<(P, Carried), CliError> {
         let fs = RealFs;
@@ -150,7 +150,7 @@ impl MutateArgs {
         context: &mut Context<'_>,
         plan: impl FnOnce(&mut Context<'_>) -> Result<P, CliError>,
         as_plan: impl Fn(&P) -> &Plan,
-        consent: impl FnOnce(&P) -> Result<(), CliError>,
+        consent: impl FnOnce(&P, &mut Context<'_>) -> Result<(), CliError>,
         check: impl Fn(&P, &Prepared) -> Result<(), String>,
     ) -> Result<(P, Carried), CliError> {
         for lock in locks {
@@ -162,7 +162,7 @@ impl MutateArgs {
             return Err(CliError::refused(text, "look at the plan again; the files or the options have changed"));
         }
         let planned = plan(context)?;
-        consent(&planned)?;
+        consent(&planned, context)?;
         if self::digest(fs, request)? != digest {
             return Err(CliError::refused("files have changed while the plan was made", "plan again"));
         }

@@ -62,7 +62,8 @@ pub fn run(args: &ReindexArgs, context: &mut Context<'_>) -> Result<ExitStatus, 
         let progress = context.progress("reindex");
         plan(&inputs, &options, &pool, &*progress).map_err(refused)
     };
-    let (planned, carried) = args.mutate.run(&request, context, make, |planned| planned, |_| Ok(()), check_written)?;
+    let (planned, carried) =
+        args.mutate.run(&request, context, make, |planned| planned, |_, _| Ok(()), check_written)?;
     let bytes = match format {
         OutputFormat::Json => {
             render_json(&planned, &carried.head("reindex")).map_err(|error| CliError::failed(error.to_string()))?

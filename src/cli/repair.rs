@@ -18,6 +18,9 @@ use crate::ops::repair::{DeletedFiles, Mode, RepairError, RepairOptions, RepairP
 use crate::render::repair::{render_human, render_json};
 use crate::store::Prepared;
 
+/// Gaps of a partition that are told where consent is asked for; the plan has them all.
+const MOST_GAPS_TOLD: usize = 5;
+
 /// Save everything that still verifies, or do what the broker would
 ///
 /// Prints what would be kept and what would be lost, and changes nothing without --apply or --output. Every batch that verifies is
@@ -80,7 +83,7 @@ pub fn run(args: &RepairArgs, context: &mut Context<'_>) -> Result<ExitStatus, C
         }
         Ok(planned)
     };
-    let consent = |planned: &RepairPlan| check_consent(args, planned);
+    let consent = |planned: &RepairPlan, context: &mut Context<'_>| check_consent(args, planned, context);
     let check = |planned: &RepairPlan, prepared: &Prepared| {
         recheck(planned, prepared, &options, &pool, &Hidden).map_err(|error| error.to_string())
     };
@@ -151,20 +154,26 @@ fn check_result(planned: &RepairPlan) -> Result<(), CliError> {
     }
 }
 
-/// Data goes only with the user's word for it.
-fn check_consent(args: &RepairArgs, planned: &RepairPlan) -> Result<(), CliError> {
-    if args.accept_loss || !planned.is_lossy() {
+/// Data goes only with the user's word for it, and after it was said what goes.
+fn check_consent(args: &RepairArgs, planned: &RepairPlan, context: &mut Context<'_>) -> Result<(), CliError> {
+    if !planned.is_lossy() {
         return Ok(());
     }
-    let bytes: u64 = planned
-        .repairs
-        .iter()
-        .flat_map(|repair| &repair.set_aside)
-        .filter(|range| !range.is_spare)
-        .map(|range| range.size_bytes)
-        .fold(0, u64::saturating_add);
+    let ranges = planned.repairs.iter().flat_map(|repair| &repair.set_aside).filter(|range| !range.is_spare);
+    let bytes = ranges.map(|range| range.size_bytes).fold(0, u64::saturating_add);
     let records = planned.records_lost();
-    let text =
-        format!("{bytes} bytes of log files, with {records} records that can be counted, would not be in the result");
+    let mut text = format!("{bytes} bytes of log files, {records} records that can be read among them, cannot be kept");
+    for partition in &planned.plan.partitions {
+        for (first, last) in partition.gaps.iter().take(MOST_GAPS_TOLD) {
+            text.push_str(&format!("; {} loses offsets {first} to {last}", partition.before.topic_partition()));
+        }
+        if partition.gaps.len() > MOST_GAPS_TOLD {
+            text.push_str(" and others");
+        }
+    }
+    if args.accept_loss {
+        context.note(&text);
+        return Ok(());
+    }
     Err(CliError::refused(text, "look at the plan without --apply; --accept-loss goes on"))
 }

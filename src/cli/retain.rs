@@ -74,7 +74,7 @@ pub fn run(args: &RetainArgs, context: &mut Context<'_>) -> Result<ExitStatus, C
         plan(&inputs, &options, &retain, &pool, &*progress).map_err(refused)
     };
     let check = |planned: &RetainPlan, prepared: &Prepared| check_written(&planned.plan, prepared);
-    let (planned, carried) = args.mutate.run(&request, context, make, |planned| &planned.plan, |_| Ok(()), check)?;
+    let (planned, carried) = args.mutate.run(&request, context, make, |planned| &planned.plan, |_, _| Ok(()), check)?;
     if format == OutputFormat::Json {
         let document = render_json(&planned, &carried.head("retain"));
         context.write(&document.map_err(|error| CliError::failed(error.to_string()))?)?;

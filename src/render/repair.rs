@@ -6,6 +6,7 @@ use super::json_document::{FindingDto, Named, document};
 use super::plan::{PlanDto, PlanHead, push_checkpoint, push_steps};
 use super::units::{bytes_binary, count};
 use super::untrusted::untrusted;
+use crate::format::Offset;
 use crate::ops::plan::PartitionPlan;
 use crate::ops::repair::{Mode, PartitionRepair, RepairPlan, SetAside};
 
@@ -84,7 +85,7 @@ fn set_aside(plan: &PartitionPlan, range: &SetAside) -> SetAsideDto {
     }
 }
 
-/// The plan as text.
+/// The plan as text: what was found, what is kept, what is lost and where else it may be, what to do next.
 pub fn render_human(planned: &RepairPlan, head: &PlanHead<'_>) -> Vec<u8> {
     let mut out = String::new();
     let mut touched = 0u64;
@@ -93,6 +94,9 @@ pub fn render_human(planned: &RepairPlan, head: &PlanHead<'_>) -> Vec<u8> {
             touched += 1;
             push_partition(&mut out, planned.mode, plan, repair);
         }
+    }
+    if !planned.plan.checkpoints.is_empty() {
+        out.push_str("checkpoints of the log dir\n");
     }
     for checkpoint in &planned.plan.checkpoints {
         push_checkpoint(&mut out, checkpoint);
@@ -103,16 +107,14 @@ pub fn render_human(planned: &RepairPlan, head: &PlanHead<'_>) -> Vec<u8> {
 }
 
 fn push_partition(out: &mut String, mode: Mode, plan: &PartitionPlan, repair: &PartitionRepair) {
-    let name = untrusted(plan.before.dir_name().as_encoded_bytes());
-    let accounting = &plan.accounting;
-    out.push_str(&format!("{name}: offsets {} to {} afterwards\n", repair.log_start, repair.log_end));
-    push_steps(out, plan);
+    out.push_str(&format!("{}\n", untrusted(plan.before.dir_name().as_encoded_bytes())));
     for range in &repair.set_aside {
-        push_set_aside(out, range);
+        push_found(out, range);
     }
+    let accounting = &plan.accounting;
     let gone = if mode == Mode::Salvage { "put aside" } else { "dropped" };
     out.push_str(&format!(
-        "  bytes {} in = {} kept + {} {gone}; records {} in = {} kept + {} {gone}\n",
+        "  kept      bytes {} in = {} kept + {} {gone}; records {} in = {} kept + {} {gone}\n",
         count(accounting.bytes_in),
         count(accounting.bytes_kept),
         count(accounting.bytes_in.saturating_sub(accounting.bytes_kept)),
@@ -120,63 +122,110 @@ fn push_partition(out: &mut String, mode: Mode, plan: &PartitionPlan, repair: &P
         count(accounting.records_kept),
         count(accounting.records_in.saturating_sub(accounting.records_kept)),
     ));
-    for (first, last) in &plan.gaps {
-        out.push_str(&format!("  offsets {first} to {last} are missing: consumers and followers skip them\n"));
-    }
+    push_lost(out, plan, repair);
     let start = &repair.start;
-    let because: Vec<&str> = start.reasons.iter().map(|id| id.as_str()).collect();
     if start.is_good() {
-        out.push_str("  the next start of a broker keeps all of it\n");
+        let (from, to) = (repair.log_start, repair.log_end);
+        out.push_str(&format!(
+            "  start     the next start of a broker keeps all of it; the log starts at {from} and ends before {to}\n"
+        ));
     } else {
+        let because: Vec<&str> = start.reasons.iter().map(|id| id.as_str()).collect();
         let (outcome, because) = (start.outcome.name(), because.join(", "));
-        out.push_str(&format!("  the next start of a broker: {outcome} ({because})\n"));
+        out.push_str(&format!("  start     the next start of a broker still does harm: {outcome} ({because})\n"));
     }
+    push_steps(out, plan);
 }
 
-fn push_set_aside(out: &mut String, range: &SetAside) {
-    let offsets = match range.offsets {
-        Some((first, last)) if first == last => format!(", offset {first}"),
-        Some((first, last)) => format!(", offsets {first} to {last}"),
-        None => String::new(),
-    };
+fn push_found(out: &mut String, range: &SetAside) {
+    let offsets = range.offsets.map(|(first, last)| format!(", {}", offsets_text(first, last))).unwrap_or_default();
     let spare = if range.is_spare { "; nothing is lost by it" } else { "" };
     out.push_str(&format!(
-        "  not kept: {} @{}, {}{offsets}: {}{spare}\n",
+        "  found     {} @{}, {}{offsets}: {} ({}){spare}\n",
         untrusted(range.file.as_encoded_bytes()),
         range.position,
         bytes_binary(range.size_bytes),
+        range.reason.meaning(),
         range.reason.as_str(),
     ));
+}
+
+fn push_lost(out: &mut String, plan: &PartitionPlan, repair: &PartitionRepair) {
+    for (first, last) in &plan.gaps {
+        out.push_str(&format!(
+            "  lost      {} in this copy: consumers and followers skip what is missing\n",
+            offsets_text(*first, *last)
+        ));
+    }
+    if plan.gaps.is_empty() {
+        let lost = if repair.is_lossy() { "perhaps records, in bytes whose offsets are not known" } else { "nothing" };
+        out.push_str(&format!("  lost      {lost}\n"));
+    }
+}
+
+fn offsets_text(first: Offset, last: Offset) -> String {
+    if first == last { format!("offset {first}") } else { format!("offsets {first} to {last}") }
 }
 
 fn push_remaining(out: &mut String, planned: &RepairPlan) {
     for finding in &planned.remaining {
         let path = untrusted(finding.location.path.as_os_str().as_encoded_bytes());
-        out.push_str(&format!("remains: {path}: {}: {}\n", finding.id.as_str(), finding.id.meaning()));
+        out.push_str(&format!("remains: {path}: {} ({})\n", finding.id.meaning(), finding.id.as_str()));
     }
 }
 
 fn push_end(out: &mut String, planned: &RepairPlan, touched: u64, head: &PlanHead<'_>) {
     if !planned.changes_anything() {
-        out.push_str("Nothing to repair.\n");
+        let nothing_left = planned.remaining.is_empty();
+        out.push_str(if nothing_left { "Nothing to repair.\n" } else { "Nothing that repair could change.\n" });
         return;
     }
-    let verb = if head.mode == "plan" { "would change" } else { "changed" };
-    out.push_str(&format!("Repair {verb} {} partitions", count(touched)));
+    let verb = match (head.mode, touched) {
+        ("plan", _) => "would change",
+        (_, 1) => "has changed",
+        _ => "have changed",
+    };
+    match touched {
+        0 => out.push_str(&format!("\nOnly checkpoints {verb}")),
+        1 => out.push_str(&format!("\n1 partition {verb}")),
+        _ => out.push_str(&format!("\n{} partitions {verb}", count(touched))),
+    }
     match (planned.is_lossy(), planned.records_lost()) {
         (false, _) => out.push_str("; nothing is lost.\n"),
-        (true, 0) => out.push_str("; what is put aside may have held records.\n"),
-        (true, records) => out.push_str(&format!("; {} records are lost with certainty.\n", count(records))),
+        (true, 0) => out.push_str("; what cannot be kept may have held records.\n"),
+        (true, 1) => out.push_str("; 1 sound record cannot be kept.\n"),
+        (true, records) => out.push_str(&format!("; {} sound records cannot be kept.\n", count(records))),
     }
     if planned.is_lossy() {
-        out.push_str(
-            "Another replica of these partitions may still hold what is missing: compare its offsets before this copy becomes leader.\n",
-        );
+        out.push_str(ELSEWHERE);
     }
-    if head.mode == "plan" {
-        let consent = if planned.is_lossy() { " --accept-loss" } else { "" };
-        out.push_str(&format!(
-            "Next: --output DIR writes the result beside the source, --apply{consent} changes it in place.\n"
-        ));
+    out.push_str(&next_step(planned, head));
+}
+
+/// Where what is lost may be.
+const ELSEWHERE: &str = "\
+Another replica may still have what is lost. If one is in sync, keep this copy from becoming leader: with the broker stopped, move the
+partition's directory out of the log dir, and the broker copies it from the leader. Else this copy is the best there is.
+";
+
+fn next_step(planned: &RepairPlan, head: &PlanHead<'_>) -> String {
+    let aside = planned.plan.partitions.iter().any(|partition| !partition.quarantined.is_empty());
+    match (head.mode, head.undo_id) {
+        ("plan", _) => {
+            let consent = if planned.is_lossy() { " --accept-loss" } else { "" };
+            format!(
+                "Nothing was changed. Next, with the broker stopped: --output DIR writes the result beside the source,\n\
+                 --apply{consent} changes it in place and keeps every original for `segtool undo`.\n"
+            )
+        }
+        ("apply", Some(id)) => {
+            let aside = if aside { " What was put aside is in its journal, under quarantine." } else { "" };
+            format!("Applied. `segtool undo {id} LOGDIR` takes it back.{aside} The broker may be started.\n")
+        }
+        ("output", _) => {
+            let aside = if aside { " What was put aside is beside it, in DIR.quarantine." } else { "" };
+            format!("The result was written to the output; the source is as it was.{aside}\n")
+        }
+        _ => String::new(),
     }
 }

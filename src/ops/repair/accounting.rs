@@ -70,8 +70,11 @@ fn unkept(index: usize, source: &Source, contents: &Contents, selection: &Select
     });
     let dropped = selection.dropped.iter().filter(|dropped| dropped.piece.source == index).map(|dropped| {
         let piece = &dropped.piece;
+        let stated = (piece.first, piece.last);
+        // Offsets that cannot be right say nothing of what is missing.
+        let missing = (dropped.reason == FindingId::BatchOffsetRegression).then(|| selection.hole_at(piece)).flatten();
         SetAside {
-            offsets: Some((piece.first, piece.last)),
+            offsets: Some(missing.unwrap_or(stated)),
             records: piece.records,
             is_spare: dropped.is_spare,
             ..aside(piece.start, piece.end, dropped.reason)
