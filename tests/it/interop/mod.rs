@@ -1,4 +1,5 @@
-//! Real Kafka on what segtool wrote: brokers that start on a log dir, consumers that read it.
+//! Real Kafka on what segtool wrote: brokers that start on a log dir, consumers that read it, and the broker's log manager
+//! alone where hundreds of log dirs are loaded.
 //!
 //! Needs a JDK and Maven (Kafka's jars come from Maven Central, once for each version) and is therefore marked
 //! `#[ignore]`: `cargo test -- --ignored` runs it. Where there is no Java or Maven such a test says so and passes:
