@@ -16,6 +16,9 @@ use super::undo::empty_dir;
 /// Said of an output directory that is not complete.
 const INCOMPLETE: &str = "segtool-incomplete";
 
+/// Added to the name of the output: where the bytes are that it has no place for.
+const QUARANTINE: &str = ".quarantine";
+
 /// What is written where.
 pub struct OutputOptions<'a> {
     /// The directory; it must not exist, or be empty.
@@ -55,6 +58,13 @@ pub fn write_output<F: Fs>(fs: &F, changes: &Changes, options: &OutputOptions<'_
     };
     refuse_inside_log_dir(fs, target, parent_path, &stat, &changes.log_dir)?;
     let parent = fs.open_dir(parent_path).at(parent_path, "opening the directory of the output")?;
+    let aside = puts_aside(changes).then(|| name.with_suffix(QUARANTINE));
+    if let Some(aside) = &aside {
+        let path = parent_path.join(aside);
+        if fs.stat(&parent, aside).at(&path, "looking at the output")?.is_some() {
+            return Err(StoreError::new(path, StoreErrorKind::OutputNotEmpty));
+        }
+    }
     let is_new = fs.stat(&parent, &name).at(target, "looking at the output")?.is_none();
     if is_new {
         fs.make_dir(&parent, &name, 0o700).at(target, "making the output")?;
@@ -74,8 +84,18 @@ pub fn write_output<F: Fs>(fs: &F, changes: &Changes, options: &OutputOptions<'_
         if is_new {
             let _ = fs.remove_dir(&parent, &name);
         }
+        if let Some(aside) = &aside {
+            let path = parent_path.join(aside);
+            let _ = fs.open_subdir(&parent, aside).map(|dir| empty_dir(fs, &dir, &path, &[]));
+            let _ = fs.remove_dir(&parent, aside);
+        }
     }
     written
+}
+
+fn puts_aside(changes: &Changes) -> bool {
+    let mut steps = changes.transactions.iter().flat_map(|transaction| &transaction.steps);
+    steps.any(|step| matches!(step, Step::Quarantine { .. }))
 }
 
 /// A broker would fail to start over a directory in its log dir.
@@ -291,7 +311,7 @@ impl<F: Fs> Writer<'_, F> {
     ) -> Result<Option<PathBuf>, StoreError> {
         let fs = self.fs;
         let target = self.options.target;
-        let Some(root_name) = target.file_name().and_then(EntryName::new).map(|name| name.with_suffix(".quarantine"))
+        let Some(root_name) = target.file_name().and_then(EntryName::new).map(|name| name.with_suffix(QUARANTINE))
         else {
             return Ok(None);
         };

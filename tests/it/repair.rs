@@ -272,6 +272,20 @@ fn what_is_put_aside_is_kept_verbatim() {
 }
 
 #[test]
+fn what_was_put_aside_earlier_is_not_written_over() {
+    let case = damaged_case("flip-record-byte-middle-segment", Start::Unclean);
+    let target = case.sandbox.beside("salvaged");
+    let kept = case.sandbox.beside("salvaged.quarantine");
+    std::fs::create_dir(&kept).unwrap();
+    std::fs::write(kept.join("of another run"), "bytes").unwrap();
+    let before = Tree::of(&kept);
+    let output = repair(&case, case.sandbox.path(), &["--output", target.to_str().unwrap()]);
+    assert!(output.status == 3 && output.stderr.contains("salvaged.quarantine"), "{output}");
+    assert!(!target.exists());
+    assert_eq!(Tree::of(&kept), before);
+}
+
+#[test]
 fn a_batch_whose_offset_cannot_be_right_is_missed_where_it_was() {
     let case = damaged_case("flip-base-offset-bit-33", Start::Clean);
     let plan = repair(&case, case.sandbox.path(), &[]).expect_status(1).json();
