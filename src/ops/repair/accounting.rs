@@ -3,7 +3,7 @@
 use super::arrange::Segment;
 use super::report::SetAside;
 use super::select::Selection;
-use super::source::{Contents, Origin, Source};
+use super::source::{Contents, Origin, Piece, Source};
 use crate::format::{Offset, Position};
 use crate::logdir::names::{FileName, FileSuffix, LoaderView};
 use crate::ops::plan::{Accounting, PartitionPlan, PlanReason, Quarantined};
@@ -68,11 +68,13 @@ fn unkept(index: usize, source: &Source, contents: &Contents, selection: &Select
             ..aside(rejected.start, rejected.end, rejected.reason)
         }
     });
+    let mut places: Vec<&Piece> = selection.kept.iter().filter(|piece| piece.source == index).collect();
+    places.sort_unstable_by_key(|piece| piece.start);
     let dropped = selection.dropped.iter().filter(|dropped| dropped.piece.source == index).map(|dropped| {
         let piece = &dropped.piece;
         let stated = (piece.first, piece.last);
         // Offsets that cannot be right say nothing of what is missing.
-        let missing = (dropped.reason == FindingId::BatchOffsetRegression).then(|| selection.hole_at(piece)).flatten();
+        let missing = (dropped.reason == FindingId::BatchOffsetRegression).then(|| hole_at(piece, &places)).flatten();
         SetAside {
             offsets: Some(missing.unwrap_or(stated)),
             records: piece.records,
@@ -83,6 +85,15 @@ fn unkept(index: usize, source: &Source, contents: &Contents, selection: &Select
     let mut unkept: Vec<SetAside> = rejected.chain(dropped).collect();
     unkept.sort_by_key(|range| range.position);
     unkept
+}
+
+/// The offsets that are missing between the kept neighbours of a piece in its file, first and last inclusive. `places` are the kept
+/// pieces of the file in the order of places.
+fn hole_at(piece: &Piece, places: &[&Piece]) -> Option<(Offset, Offset)> {
+    let at = places.partition_point(|kept| kept.start < piece.start);
+    let (before, behind) = (places.get(at.checked_sub(1)?)?, places.get(at)?);
+    let (first, last) = (before.last.next(), behind.first.saturating_add(-1));
+    (first <= last).then_some((first, last))
 }
 
 fn quarantine(plan: &mut PartitionPlan, range: &SetAside) {

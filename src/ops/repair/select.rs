@@ -35,15 +35,6 @@ impl Selection {
         }
         at > last
     }
-
-    /// The offsets that are missing between the kept neighbours of a piece in its file, first and last inclusive.
-    pub(super) fn hole_at(&self, piece: &Piece) -> Option<(Offset, Offset)> {
-        let of_file = || self.kept.iter().filter(|kept| kept.source == piece.source);
-        let before = of_file().filter(|kept| kept.start < piece.start).max_by_key(|kept| kept.start)?;
-        let behind = of_file().filter(|kept| kept.start > piece.start).min_by_key(|kept| kept.start)?;
-        let (first, last) = (before.last.next(), behind.first.saturating_add(-1));
-        (first <= last).then_some((first, last))
-    }
 }
 
 /// A sound piece that is not kept.
