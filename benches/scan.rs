@@ -14,22 +14,28 @@ mod measure;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rayon::ThreadPool;
 use segtool::format::{Offset, crc};
-use segtool::logdir::{IoMode, LogScanner, SegmentFile};
-use segtool::ops::{SoundBatches, SoundItem};
+use segtool::logdir::{Input, IoMode, LogScanner, SegmentFile};
+use segtool::ops::verify::{Level, Options, inspect};
+use segtool::ops::{Hidden, SoundBatches, SoundItem};
 
 use measure::log::{BATCH, batch, write_segment};
 
+/// 512 MiB.
 const BATCHES: usize = 32 * 1024;
 const READ: usize = 512 * 1024;
 const ROUNDS: usize = 9;
 
 fn bare_loop(path: &Path) {
+    bare_loop_over(path, 0, std::fs::metadata(path).unwrap().len());
+}
+
+fn bare_loop_over(path: &Path, start: u64, end: u64) {
     let file = std::fs::File::open(path).unwrap();
-    let size = file.metadata().unwrap().len();
     let mut buffer = vec![0; READ];
-    let (mut position, mut sum) = (0, 0u32);
-    while position < size {
+    let (mut position, mut sum) = (start, 0u32);
+    while position < end {
         file.read_exact_at(&mut buffer, position).unwrap();
         for piece in buffer.chunks(BATCH) {
             sum ^= crc::crc32c(piece);
@@ -48,6 +54,25 @@ fn scan(path: &Path) {
         count += 1;
     }
     assert_eq!(count, BATCHES);
+}
+
+/// `verify --level crc` of one file.
+fn verify(path: &Path, pool: &ThreadPool) {
+    let options = Options { level: Level::Crc, ..Options::default() };
+    let report = inspect(&[Input::open(path).unwrap()], &|_| true, &options, pool, &Hidden).unwrap();
+    assert!(report.is_complete && report.findings.is_empty());
+}
+
+/// The bare loop over one file, a stretch for each thread.
+fn bare_loop_on(path: &Path, threads: u64) {
+    let size = std::fs::metadata(path).unwrap().len() / threads;
+    std::thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..threads).map(|n| scope.spawn(move || bare_loop_over(path, n * size, (n + 1) * size))).collect();
+        for worker in workers {
+            worker.join().unwrap();
+        }
+    });
 }
 
 fn on_two_threads(work: impl Fn(&Path) + Sync, paths: [&Path; 2]) {
@@ -74,7 +99,14 @@ fn main() {
     let both = [paths[0].as_path(), paths[1].as_path()];
     measure::compare(measure::wall, ROUNDS, || on_two_threads(scan, both), || on_two_threads(bare_loop, both))
         .print("scan with CRC, 2 threads", 2 * bytes);
-    let hole = directory.path().join("00000000000000000000.log");
+    let whole = directory.path().join(format!("{:020}.log", 0));
+    write_segment(&whole, 0, 2 * BATCHES);
+    for threads in [1, 2] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        measure::compare(measure::wall, ROUNDS, || verify(&whole, &pool), || bare_loop_on(&whole, threads as u64))
+            .print(&format!("verify --level crc of 1 GiB, threads: {threads}"), 2 * bytes);
+    }
+    let hole = directory.path().join("00000000000000000001.log");
     sparse(&hole);
     let before = measure::peak_memory_bytes();
     let file = SegmentFile::open(&hole, IoMode::Pread).unwrap();
