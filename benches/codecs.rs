@@ -1,4 +1,5 @@
-//! `verify` of records, codec by codec, against the bare decompressor over the same batches on as many threads.
+//! `verify` of records, codec by codec, against the bare decompressor over the same batches on as many threads, by the time of the
+//! processors.
 //! `cargo bench --bench codecs`.
 
 #![allow(
@@ -122,7 +123,7 @@ fn main() {
         write_log(&path, codec, BYTES);
         for threads in [1, 2] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            measure::compare(measure::wall, ROUNDS, || verify(&path, &pool), || bare(&path, codec, threads))
+            measure::compare(measure::processor, ROUNDS, || verify(&path, &pool), || bare(&path, codec, threads))
                 .print(&format!("verify of records, {codec}, threads: {threads}"), BYTES as u64);
         }
     }

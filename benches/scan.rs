@@ -1,4 +1,5 @@
-//! The batch scan with checksums, against a bare loop of positioned reads and CRC-32C over the same bytes; and the memory that a
+//! The batch scan with checksums, against a bare loop of positioned reads and CRC-32C over the same bytes, by the time of the
+//! processors; and the memory that a
 //! scan takes on a file of 2 GiB. `cargo bench --bench scan`.
 
 #![allow(
@@ -94,16 +95,16 @@ fn main() {
         write_segment(path, 0, BATCHES);
     }
     let bytes = (BATCH * BATCHES) as u64;
-    measure::compare(measure::wall, ROUNDS, || scan(&paths[0]), || bare_loop(&paths[0]))
+    measure::compare(measure::processor, ROUNDS, || scan(&paths[0]), || bare_loop(&paths[0]))
         .print("scan with CRC, 1 thread", bytes);
     let both = [paths[0].as_path(), paths[1].as_path()];
-    measure::compare(measure::wall, ROUNDS, || on_two_threads(scan, both), || on_two_threads(bare_loop, both))
+    measure::compare(measure::processor, ROUNDS, || on_two_threads(scan, both), || on_two_threads(bare_loop, both))
         .print("scan with CRC, 2 threads", 2 * bytes);
     let whole = directory.path().join(format!("{:020}.log", 0));
     write_segment(&whole, 0, 2 * BATCHES);
     for threads in [1, 2] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        measure::compare(measure::wall, ROUNDS, || verify(&whole, &pool), || bare_loop_on(&whole, threads as u64))
+        measure::compare(measure::processor, ROUNDS, || verify(&whole, &pool), || bare_loop_on(&whole, threads as u64))
             .print(&format!("verify --level crc of 1 GiB, threads: {threads}"), 2 * bytes);
     }
     let hole = directory.path().join("00000000000000000001.log");

@@ -54,7 +54,7 @@ pub(crate) struct Comparison {
     pub(crate) ratio: [f64; 3],
 }
 
-/// Runs both in turn, once to warm up and then `rounds` times.
+/// Runs both in turn, by the time of the processors where others may use the machine, once to warm up and then `rounds` times.
 pub(crate) fn compare(clock: Clock, rounds: usize, mut work: impl FnMut(), mut reference: impl FnMut()) -> Comparison {
     work();
     reference();

@@ -49,7 +49,7 @@ fn fields(codec: Codec, first: usize, count: usize) -> BatchFields {
         leader_epoch: None,
         attributes: Attributes(codec.id().into()),
         base_timestamp: Some(TimestampMs(BASE_TIMESTAMP)),
-        max_timestamp: Some(TimestampMs(BASE_TIMESTAMP + i64::from(last % 64))),
+        max_timestamp: Some(TimestampMs(BASE_TIMESTAMP + i64::from(last.min(63)))),
         producer_id: None,
         producer_epoch: None,
         base_sequence: None,
