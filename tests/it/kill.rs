@@ -174,33 +174,27 @@ fn lost(log_dir: &Path) -> u64 {
 
 #[test]
 #[ignore = "a campaign of some minutes; needs strace"]
-fn a_command_that_is_killed_before_any_call_leaves_the_old_or_the_new_state() {
+fn a_command_or_an_undo_that_is_killed_before_any_call_leaves_the_old_or_the_new_state() {
     if !has_strace() {
         return;
     }
-    let mut killed = 0;
-    for changing in &ALL {
+    let sweeps = |changing: &Changing| {
         let states = States::of(changing);
         let arguments = |log_dir: &Path| changing.args(log_dir, &["--apply"]);
-        killed += sweep(changing.name, states.model.path(), &arguments, &|work| states.judge(changing, work));
+        let judge = |work: &Sandbox| states.judge(changing, work);
+        [sweep(changing.name, states.model.path(), &arguments, &judge), kill_undo(changing, &states)]
+    };
+    let killed: Vec<[usize; 2]> = std::thread::scope(|scope| {
+        let running: Vec<_> = ALL.iter().map(|changing| scope.spawn(|| sweeps(changing))).collect();
+        running.into_iter().map(|sweeps| sweeps.join().unwrap()).collect()
+    });
+    for (changing, [runs, undos]) in ALL.iter().zip(&killed) {
+        eprintln!("{}: killed {runs} times, its undo {undos} times", changing.name);
+        assert!(*runs >= 100 && *undos >= 100, "{}: {runs} {undos}", changing.name);
     }
-    eprintln!("killed {killed} times");
-    assert!(killed >= 400, "{killed}");
-}
-
-#[test]
-#[ignore = "a campaign of some minutes; needs strace"]
-fn an_undo_that_is_killed_before_any_call_can_be_ended() {
-    if !has_strace() {
-        return;
-    }
-    let mut killed = 0;
-    for changing in &ALL {
-        let states = States::of(changing);
-        killed += kill_undo(changing, &states);
-    }
-    eprintln!("killed {killed} times");
-    assert!(killed >= 200, "{killed}");
+    let points: usize = killed.iter().flatten().sum();
+    eprintln!("{points} points");
+    assert!(points >= 500, "{points}");
 }
 
 /// Each time the command is applied anew: a journal knows its files by their inodes.
