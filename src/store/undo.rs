@@ -207,6 +207,8 @@ impl<'a, F: Fs> Back<'a, F> {
                     Outcome::GivenUp
                 }
                 Progress::Begun => {
+                    // Where this puts back a run that lost its lock, somebody else may be at work here.
+                    lock.check(fs)?;
                     ground.carry_out(&last.record)?;
                     Outcome::Done
                 }

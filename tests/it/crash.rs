@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use segtool::store::{Disturbance, Ending, LockTrust, StoreErrorKind, Watch, refuse_unfinished, with_lock};
+use segtool::store::{Disturbance, Ending, LockTrust, StoreError, StoreErrorKind, Watch, refuse_unfinished, with_lock};
 
 use crate::support::fault_fs::{Call, FaultFs, Faults, Loss};
 use harness::{
-    Effort, Expected, broker, check_durable, difference, end_all, picture, run, run_watched, state, sweep, undo_all,
-    verdict, without_lock,
+    Effort, Expected, broker, check_durable, difference, end_all, picture, run, run_announced, run_watched, state,
+    sweep, undo_all, verdict, without_lock,
 };
-use scenarios::{LOG_DIR, Scenario, all};
+use scenarios::{FILE, LOG_DIR, Scenario, all};
 
 /// Every seventh stop, for every day.
 const QUICK: Effort = Effort { seeds: 1, every: 7 };
@@ -261,6 +261,58 @@ fn nothing_is_written_to_a_file_that_was_there_and_no_directory_is_made_in_the_l
             disk.log().iter().filter(|call| ["write", "copy", "cut", "clone", "xattr", "mtime"].contains(&call.name))
         {
             assert!(call.target.parse::<u64>().unwrap() >= first_new, "{}: {call:?}", scenario.name);
+        }
+    }
+}
+
+/// What the broker's lock promises, for one scenario.
+fn lock_verdict(scenario: &Scenario, faults: &Faults) -> Result<(), String> {
+    let is_in_use = |result: Result<_, StoreError>| {
+        result.is_err_and(|error| matches!(error.cause().kind, StoreErrorKind::InUse { .. }))
+    };
+    let lock = format!("{LOG_DIR}/.lock");
+    let disk = scenario.disk.with(faults.clone());
+    disk.add_file(&lock, b"", FILE);
+    let old = picture(&disk);
+    disk.lock_elsewhere(&lock);
+    if !is_in_use(run(&disk, scenario).map(drop)) || picture(&disk) != old {
+        return Err("a lock that is held does not stop a run".into());
+    }
+    let disk = scenario.disk.with(faults.clone());
+    run(&disk, scenario).map_err(|e| e.to_string())?;
+    let is_of_lock = |call: &Call| call.target == ".lock" || call.name == "directory mtime";
+    if let Some(call) = disk.log().iter().find(|call| !call.is_locked && !is_of_lock(call)) {
+        return Err(format!("not under the lock: {call:?}"));
+    }
+    // A broker that stops removes the file, the next one makes and locks another.
+    let disk = scenario.disk.with(faults.clone());
+    let exchange = || {
+        disk.move_file(LOG_DIR, ".lock", None);
+        disk.add_file(&lock, b"", FILE);
+        disk.lock_elsewhere(&lock);
+    };
+    if !is_in_use(run_announced(&disk, scenario, &exchange)) {
+        return Err("a lock on a file without a name counts".into());
+    }
+    // What waits for `undo --unfinished` is nothing that a broker looks at: files of ours, and second names in the journal.
+    let seen = |disk| -> BTreeMap<_, _> {
+        let is_ours = |path: &Path| path.to_string_lossy().contains("/segtool-");
+        let all = without_lock(state(disk)).into_iter().filter(|(path, _)| !is_ours(path));
+        all.map(|(path, text)| (path, text.replace("links 2", "links 1"))).collect()
+    };
+    difference(&seen(&scenario.disk), &seen(&disk))
+}
+
+#[test]
+fn nothing_changes_without_the_lock_that_a_broker_would_take() {
+    for scenario in all() {
+        lock_verdict(&scenario, &Faults::default()).unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+        let mutants = [
+            Faults { ignores_locks: true, ..Faults::default() },
+            Faults { ignores_lock_name: true, ..Faults::default() },
+        ];
+        for mutant in mutants {
+            assert!(lock_verdict(&scenario, &mutant).is_err(), "{}: {mutant:?} survives", scenario.name);
         }
     }
 }

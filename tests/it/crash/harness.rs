@@ -36,6 +36,20 @@ fn undo_dir(scenario: &Scenario) -> Option<&'static Path> {
 
 /// The same for who may interrupt it.
 pub(super) fn run_watched(disk: &FaultFs, scenario: &Scenario, watch: Watch<'_>) -> Result<Applied, StoreError> {
+    run_with(disk, scenario, watch, &|| {})
+}
+
+/// The same with something that happens when the lock is held and nothing has changed yet.
+pub(super) fn run_announced(disk: &FaultFs, scenario: &Scenario, announced: &dyn Fn()) -> Result<(), StoreError> {
+    with_watch(|watch| run_with(disk, scenario, watch, announced)).map(drop)
+}
+
+fn run_with(
+    disk: &FaultFs,
+    scenario: &Scenario,
+    watch: Watch<'_>,
+    announced: &dyn Fn(),
+) -> Result<Applied, StoreError> {
     with_lock(disk, Path::new(LOG_DIR), LockTrust::Required, |lock| {
         refuse_unfinished(disk, lock, None)?;
         let options = RunOptions {
@@ -44,7 +58,7 @@ pub(super) fn run_watched(disk: &FaultFs, scenario: &Scenario, watch: Watch<'_>)
             started_s: 1_796_069_700,
             undo_dir: undo_dir(scenario),
             watch,
-            announce: &|_, _| {},
+            announce: &|_, _| announced(),
             check: &|_| Ok(()),
         };
         apply(disk, lock, &scenario.changes, &options)

@@ -11,7 +11,7 @@ use crate::support::fault_fs::{BROKER, FaultFs};
 use crate::support::start_model::Segment;
 
 pub(crate) const LOG_DIR: &str = "/kafka/data";
-const FILE: Access = Access { uid: BROKER, gid: BROKER, mode: 0o640 };
+pub(crate) const FILE: Access = Access { uid: BROKER, gid: BROKER, mode: 0o640 };
 const DIR: Access = Access { uid: BROKER, gid: BROKER, mode: 0o750 };
 
 type Segments = BTreeMap<i64, Segment>;

@@ -46,6 +46,10 @@ pub(crate) struct Faults {
     pub(crate) ignores_access: bool,
     /// Times and attributes are not set.
     pub(crate) ignores_looks: bool,
+    /// Locks are granted and not taken.
+    pub(crate) ignores_locks: bool,
+    /// The lock file seems to be the same after somebody has exchanged it.
+    pub(crate) ignores_lock_name: bool,
     /// Free bytes on the disk.
     pub(crate) free_bytes: Option<u64>,
     /// Second names for files are refused.
@@ -61,6 +65,8 @@ pub(crate) struct Call {
     pub(crate) target: String,
     /// The line of segtool that made it.
     pub(crate) site: String,
+    /// Whether segtool had a lock.
+    pub(crate) is_locked: bool,
 }
 
 const ROOT: u64 = 1;
@@ -266,15 +272,11 @@ impl FaultFs {
         }
     }
 
-    /// Another process takes or gives back the lock on a file.
-    pub(crate) fn lock_elsewhere(&self, path: &str, held: bool) {
+    /// Another process takes the lock on a file.
+    pub(crate) fn lock_elsewhere(&self, path: &str) {
         let mut state = self.0.borrow_mut();
         let inode = state.walk(Path::new(path)).unwrap();
-        if held {
-            state.locks.insert(inode, 0);
-        } else {
-            state.locks.remove(&inode);
-        }
+        state.locks.insert(inode, 0);
     }
 
     /// Names and bytes of the files in a directory.

@@ -132,7 +132,8 @@ impl State {
         let caller = Location::caller();
         let file = caller.file().rsplit('/').next().unwrap_or_default();
         let site = format!("{file}:{}", caller.line());
-        Rc::make_mut(&mut self.log).push(Call { name, target: target.to_string(), site });
+        let is_locked = self.locks.values().any(|handle| *handle != 0);
+        Rc::make_mut(&mut self.log).push(Call { name, target: target.to_string(), site, is_locked });
         Ok(())
     }
 
