@@ -1,6 +1,5 @@
-//! The batch scan with checksums, against a bare loop of positioned reads and CRC-32C over the same bytes, by the time of the
-//! processors; and the memory that a
-//! scan takes on a file of 2 GiB. `cargo bench --bench scan`.
+//! The batch scan with checksums, and `verify --level crc`, against a bare loop of positioned reads and CRC-32C over the same bytes, by
+//! the time of the processors; and the memory that a scan takes on a file of 2 GiB. `cargo bench --bench scan`.
 
 #![allow(
     clippy::unwrap_used,
