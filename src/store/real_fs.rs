@@ -367,6 +367,9 @@ impl Fs for RealFs {
         for process in std::fs::read_dir("/proc").ok()?.flatten() {
             let name = process.file_name();
             let Some(pid) = name.to_str().filter(|n| *n != own).and_then(|n| n.parse::<i32>().ok()) else { continue };
+            if is_child_before_exec(&process.path(), &own) {
+                continue;
+            }
             // Of other users' processes only root sees the files.
             let Ok(files) = std::fs::read_dir(process.path().join("fd")) else { continue };
             for file in files.flatten() {
@@ -382,6 +385,15 @@ impl Fs for RealFs {
     fn user(&self) -> u32 {
         rustix::process::geteuid().as_raw()
     }
+}
+
+/// Whether a process is our child and still runs our program: it has our files until it runs another, and does nothing with them.
+fn is_child_before_exec(process: &Path, own: &str) -> bool {
+    let program = |process: &Path| std::fs::read_link(process.join("exe")).ok();
+    let Ok(stat) = std::fs::read_to_string(process.join("stat")) else { return false };
+    // The name in parentheses may hold anything; state and parent follow it.
+    let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
+    parent == Some(own) && program(process).is_some_and(|path| Some(path) == program(Path::new("/proc/self")))
 }
 
 /// Whether a descriptor of a process is open for writing, by `/proc/<pid>/fdinfo/<n>`.
