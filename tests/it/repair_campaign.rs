@@ -379,8 +379,8 @@ fn random_damage_costs_no_intact_batch() {
 #[test]
 #[ignore = "takes minutes; run by .ci/run"]
 fn five_hundred_random_damages_cost_no_intact_batch() {
-    let clock = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
-    let seed = std::env::var("SEGTOOL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(clock | 1);
+    // The same damages until somebody asks for others: whether a change passes is no matter of luck.
+    let seed = std::env::var("SEGTOOL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_201);
     let runs = std::env::var("SEGTOOL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(500);
     println!("SEGTOOL_SEED={seed}");
     campaign(seed, runs);
