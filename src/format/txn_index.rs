@@ -43,12 +43,6 @@ impl AbortedTransaction {
         })
     }
 
-    /// Whether a broker takes the entry. It looks at the first byte of the version only: a number up to 255 passes, and a
-    /// negative one.
-    pub fn has_version_that_brokers_read(&self) -> bool {
-        self.version >> 8 <= 0
-    }
-
     /// Appends the entry.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.version.to_be_bytes());
@@ -167,17 +161,6 @@ mod tests {
         assert!(found.is_complete);
         let found = TxnIndex::new(&bytes).aborted_within(Offset(45), Offset(100));
         assert_eq!((found.transactions, found.is_complete), (vec![aborted(35, 50, 51)], false));
-    }
-
-    #[test]
-    fn brokers_look_at_the_first_byte_of_the_version() {
-        for (version, read) in [(0, true), (1, true), (255, true), (256, false), (i16::MAX, false), (-1, true)] {
-            assert_eq!(
-                AbortedTransaction { version, ..aborted(0, 1, 2) }.has_version_that_brokers_read(),
-                read,
-                "{version}"
-            );
-        }
     }
 
     proptest! {
